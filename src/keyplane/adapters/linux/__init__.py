@@ -1,0 +1,1 @@
+"""The machine itself: files, archives, processes under shims, probes."""

@@ -1,0 +1,67 @@
+"""Units whose run directory was removed under them: their shims hold locks that nobody finds.
+
+They cannot be adopted, as no lock or status can be given back to them. They are found by the lock
+that they hold open, and ended, so that a start makes no second one beside them.
+"""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+from keyplane.adapters.linux import spawn
+from keyplane.adapters.linux.state_root import RunId, StateRoot
+
+_COMM = b"keyplane-shim\n"
+_LOCK = "/lock"
+_REMOVED = " (deleted)"
+"""How the kernel names a file that is open and has no name any more."""
+KILL_MAX_S = 7.0
+"""A shim gives up on processes that hang in the kernel after five seconds."""
+
+
+def find(state: StateRoot) -> Iterator[tuple[RunId, int]]:
+    """Each of a machine's with its shim's pid."""
+    for directory, pid in below(state.run):
+        run = state.run_of(directory)
+        if run is not None:
+            yield run, pid
+
+
+def below(folder: Path) -> Iterator[tuple[Path, int]]:
+    """Each whose run directory stood below the folder, with that and its shim's pid."""
+    for place in Path("/proc").iterdir():
+        if place.name.isdecimal():
+            found = _held(int(place.name))
+            if found is not None and not found[1] and found[0].is_relative_to(folder):
+                yield found[0], int(place.name)
+
+
+def run_directory(pid: int) -> Path | None:
+    """Where the run directory of a shim is by now, or was when it was removed; None of others."""
+    found = _held(pid)
+    return None if found is None else found[0]
+
+
+async def end(child: spawn.Child, timeout_s: float) -> bool:
+    """True if it ended: by itself within the time, or killed."""
+    child.signal(signal.SIGTERM)
+    if await child.wait(timeout_s):
+        return True
+    child.signal(signal.SIGUSR1)
+    return await child.wait(KILL_MAX_S)
+
+
+def _held(pid: int) -> tuple[Path, bool] | None:
+    """The run directory whose lock a shim holds open, and whether it is there; None of others."""
+    place = Path(f"/proc/{pid}")
+    try:
+        if (place / "comm").read_bytes() != _COMM:
+            return None
+        for file in (place / "fd").iterdir():
+            name = str(file.readlink())
+            held = name.removesuffix(_REMOVED)
+            if held.endswith(_LOCK):
+                return Path(held.removesuffix(_LOCK)), held == name
+    except OSError:  # it ended, or is another account's and so none of ours
+        return None
+    return None

@@ -1,0 +1,1 @@
+"""Artifacts as OCI content: packing them, keeping them, fetching them."""

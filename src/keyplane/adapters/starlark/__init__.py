@@ -1,0 +1,1 @@
+"""Starlark in a process of its own, with a budget for each call."""

@@ -1,0 +1,321 @@
+"""What all commands that change the fleet have in common: show, ask, do, and tell."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import click
+import msgspec
+
+from keyplane.cli import progress, reading, revisions, rows
+from keyplane.cli.registry import EXIT_INTERRUPTED
+from keyplane.model.volumes import Choice
+from keyplane.parts import change_messages as changes
+from keyplane.parts import control_messages as messages
+from keyplane.parts import embedded, volume_choices
+from keyplane.parts.control_client import ControlClient, RefusedError
+from keyplane.parts.state_dir import StateDir
+from keyplane.ports.control import ControlUnreachableError
+
+_CHOICES = tuple(each.value for each in Choice)
+EXIT_FAILED = 1
+EXIT_SKIPPED = 4
+EXIT_ROLLED_BACK = 5
+EXIT_ROLLBACK_FAILED = 6
+
+GONE_S = 60.0
+"""How long a controller that went away during a rollout may take to come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How somebody wants it done."""
+
+    yes: bool
+    dry_run: bool
+    why: str
+    as_json: bool
+    push: bool = False
+    """What is else only recorded is sent too."""
+    volumes: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What is to become of the data of entries that move, by how they are named."""
+
+
+class Keeping(Protocol):
+    """Who writes down how far his text came."""
+
+    def sending(self, proposal: messages.Proposal) -> None: ...
+    def begun(self, revision: int) -> None: ...
+
+
+def _choices(
+    _context: click.Context, _option: click.Parameter, said: tuple[str, ...]
+) -> dict[str, str]:
+    """`ENTRY=CHOICE`, or a choice alone for all that are asked about."""
+    found: dict[str, str] = {}
+    for each in said:
+        name, _, choice = each.rpartition("=")
+        if choice.partition(":")[0] not in _CHOICES:
+            raise click.BadParameter(f"`{choice}` is none of {', '.join(_CHOICES)}")
+        found[name or volume_choices.ALL] = choice
+    return found
+
+
+volumes_option = click.option(
+    "--volumes",
+    multiple=True,
+    metavar="[ENTRY=]CHOICE",
+    callback=_choices,
+    help="What becomes of the data of an entry that moves, or of each: hand-over, restore, "
+    "restore:BACKUP or start-empty.",
+)
+
+
+def options(command: Any) -> Any:
+    """The options of a command that changes the fleet, as keywords of `Manner`."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line."),
+        volumes_option,
+        click.option("--why", default="", metavar="TEXT", help="Kept with the revision."),
+        click.option("--dry-run", is_flag=True, help="Show the difference and change nothing."),
+        click.option("--yes", is_flag=True, help="Do it without a question."),
+    ):
+        command = option(command)
+    return command
+
+
+def carry_out(
+    state: StateDir,
+    asked: changes.Asked,
+    manner: Manner,
+    *,
+    show: Callable[[messages.Proposal], None] = progress.show_proposal,
+    keep: Keeping | None = None,
+) -> int:
+    """Propose it, ask, apply it, and tell what comes of it; the exit status."""
+    client = embedded.controller(state)
+    try:
+        return _carry_out(client, state, asked, manner, show, keep)
+    except RefusedError as error:
+        if manner.as_json:
+            click.echo(msgspec.json.encode(error.problem).decode())
+        else:
+            _show_refusal(error.problem)
+        return reading.EXIT_ROWS if error.problem.diagnostics else EXIT_FAILED
+
+
+def _carry_out(  # noqa: PLR0913, PLR0917  # what was asked, and how
+    client: ControlClient,
+    state: StateDir,
+    asked: changes.Asked,
+    manner: Manner,
+    show: Callable[[messages.Proposal], None],
+    keep: Keeping | None,
+) -> int:
+    volumes = dict(manner.volumes)
+    proposal = client.propose(asked, volumes)
+    errors = any(row.severity == "error" for row in proposal.diagnostics)
+    if manner.as_json:
+        click.echo(msgspec.json.encode(messages.Shown.of(proposal)).decode())
+    else:
+        if proposal.said:
+            click.echo(rows.plain(proposal.said))
+        if not proposal.nothing:
+            show(proposal)
+    if errors:
+        if not manner.as_json:
+            click.echo("nothing was applied: the rows above are errors", err=True)
+        return reading.EXIT_ROWS
+    if proposal.nothing:
+        if not manner.as_json:
+            click.echo("nothing changes")
+        return 0
+    if manner.dry_run:
+        return 0
+    said = _asked(proposal, manner)
+    if said is None:
+        click.echo("nothing was applied: say what is to become of the data, as above", err=True)
+        return EXIT_FAILED
+    volumes |= said
+    if not manner.yes and (proposal.said or _changes(proposal)) and not _confirmed():
+        click.echo("nothing was applied", err=True)
+        return EXIT_FAILED
+    order = messages.Apply(
+        asked=asked,
+        parent=proposal.parent,
+        revision=proposal.revision,
+        generation=proposal.generation,
+        why=manner.why,
+        push=manner.push,
+        volumes=volumes,
+    )
+    if keep is not None:
+        keep.sending(proposal)
+    return watch(state, client.apply(order), as_json=manner.as_json, keep=keep)
+
+
+def watch(
+    state: StateDir,
+    begun: Iterator[messages.Event],
+    *,
+    as_json: bool,
+    keep: Keeping | None = None,
+) -> int:
+    """Show what happens in a rollout that was just begun, to its end; the exit status."""
+    events = _told(_events(state, begun), keep)
+    try:
+        end = _print_json(events) if as_json else progress.show_events(events)
+    except KeyboardInterrupt:
+        click.echo(
+            "\nno longer watched; what was begun goes on: `keyplane status` shows it", err=True
+        )
+        return EXIT_INTERRUPTED
+    return exit_status(end)
+
+
+def exit_status(end: messages.Ended | None) -> int:
+    """Of a command that waited for the end of a rollout."""
+    if end is None:
+        return EXIT_FAILED
+    if end.outcome == "done":
+        return EXIT_SKIPPED if end.skipped else 0
+    return {"rolled-back": EXIT_ROLLED_BACK, "rollback-failed": EXIT_ROLLBACK_FAILED}.get(
+        end.outcome, EXIT_FAILED
+    )
+
+
+def _asked(proposal: messages.Proposal, manner: Manner) -> dict[str, str] | None:
+    """What is said now of data that nobody said anything of; None where nobody can be asked."""
+    open_ = [each for each in proposal.volumes if each.choice is None]
+    if manner.as_json:
+        volume_choices.refuse_unsaid(open_)
+    if open_ and (manner.yes or not sys.stdin.isatty()):
+        return None
+    found: dict[str, str] = {}
+    for each in open_:
+        choices = [
+            choice
+            for choice in _CHOICES
+            if not (choice == Choice.HAND_OVER and each.source is None)
+            and not (choice == Choice.RESTORE and each.backup is None)
+        ]
+        name = each.entry.rpartition("@")[0]
+        question = f"What is to become of the data of {name}?"
+        found[each.entry] = click.prompt(question, type=click.Choice(choices))
+    return found
+
+
+def _changes(proposal: messages.Proposal) -> bool:
+    diff = proposal.diff
+    return bool(diff.activate or diff.deactivate or diff.reload or diff.rewire)
+
+
+def _confirmed() -> bool:
+    if not sys.stdin.isatty():
+        reading.refuse("nobody is there to be asked: `--yes` applies without a question")
+    try:
+        return click.confirm("Apply?")
+    except click.Abort:
+        click.echo("\nnothing was applied", err=True)
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def _show_refusal(problem: messages.Problem) -> None:
+    rows.show(problem.diagnostics)
+    mark = click.style("x", fg="red")
+    click.echo(f"{mark} {rows.plain(problem.message)}", err=True)
+    if problem.diagnostics or problem.edits or problem.difference:
+        click.echo("nothing was applied", err=True)
+    for edited in problem.edits:
+        for line in revisions.edited(edited):
+            click.echo(line, err=True)
+    if problem.difference:
+        click.echo("this directory would make of it:", err=True)
+        for line in revisions.cut(problem.difference):
+            click.echo(line, err=True)
+    for way in (*problem.ways, *_ways(problem)):
+        click.echo(f"  resolution: {way}", err=True)
+
+
+def _ways(problem: messages.Problem) -> Iterator[str]:
+    newest = problem.revision
+    if problem.code in ("edited-since", "unknown-descent"):
+        yield "`keyplane export` brings them into this directory, beside what was edited here"
+        yield f"`keyplane apply --over {newest}` applies this directory as it is, and takes them back"
+    elif problem.code in ("target-moved", "plan-moved"):
+        yield "say it again: the difference is shown anew, on top of what there is now"
+
+
+def _told(events: Iterator[messages.Event], keep: Keeping | None) -> Iterator[messages.Event]:
+    for event in events:
+        if keep is not None and isinstance(event, messages.Begun) and event.revision is not None:
+            keep.begun(event.revision)
+        yield event
+
+
+def _events(state: StateDir, begun: Iterator[messages.Event]) -> Iterator[messages.Event]:
+    """Yield what happens; a controller that comes back within a while is listened to again."""
+    ours: int | None = None
+    try:
+        for event in begun:
+            ours = event.rollout if isinstance(event, messages.Begun) else ours
+            yield event
+            if isinstance(event, messages.Ended):
+                return
+    except ControlUnreachableError as error:
+        if ours is None:
+            raise ControlUnreachableError(
+                f"the controller went away before it said that it took this ({error}): "
+                "`keyplane history` shows whether it did; saying it again does what is left"
+            ) from error
+    click.echo("  the controller went away; waiting for it to come back", err=True)
+    yield from _followed(state, ours)
+
+
+def _followed(state: StateDir, ours: int | None) -> Iterator[messages.Event]:
+    """Go on with a rollout; the end of another is not its own."""
+    deadline = time.monotonic() + GONE_S
+    while True:
+        try:
+            for event in ControlClient(state.control_socket).follow():
+                deadline = time.monotonic() + GONE_S
+                if isinstance(event, messages.Begun) and event.rollout != ours:
+                    yield _overtaken(event.rollout)
+                    return
+                yield event
+                if isinstance(event, messages.Ended):
+                    return
+        except ControlUnreachableError:
+            if not embedded.is_up(state):
+                raise ControlUnreachableError(
+                    "the control plane was stopped before the rollout came to its end: "
+                    f"`keyplane up {state.fleet}` goes on with it"
+                ) from None
+        if time.monotonic() > deadline:
+            raise ControlUnreachableError(
+                f"nothing more was heard of the rollout in {GONE_S:.0f} s: `keyplane status`"
+            )
+        time.sleep(0.1)
+
+
+def _overtaken(other: int) -> messages.Ended:
+    return messages.Ended(
+        outcome="superseded",
+        started=0,
+        restarted=0,
+        reloaded=0,
+        stopped=0,
+        untouched=0,
+        milliseconds=0,
+        why=f"rollout {other} took over while the controller was away; what this one did is not known",
+    )
+
+
+def _print_json(events: Iterator[messages.Event]) -> messages.Ended | None:
+    for event in events:
+        click.echo(msgspec.json.encode(event).decode())
+        if isinstance(event, messages.Ended):
+            return event
+    return None

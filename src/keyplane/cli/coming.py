@@ -1,0 +1,74 @@
+"""Waits for what is on its way although no rollout is: what agents start again by themselves."""
+
+import time
+from collections.abc import Iterator
+
+import click
+
+from keyplane.cli import progress, rows, status_view
+from keyplane.cli.registry import EXIT_FAILED
+from keyplane.parts import control_messages as messages
+from keyplane.parts import embedded
+from keyplane.parts import status as computing
+from keyplane.parts.state_dir import StateDir
+
+WAIT_S = 120.0
+"""As long as a rollout's step may take to be healthy; what takes longer is named and left to come."""
+TRIED_AGAIN_S = 10.0
+"""What failed is tried again after a second, then ever more slowly: whatever an apply just mended,
+as an archive that was damaged, comes right within this."""
+LOOK_S = 0.1
+
+_ON_THE_WAY = ("unreported", "applying", "applied")
+
+
+def wait(state: StateDir) -> int:
+    """Wait until all that is on its way runs or failed, and tell of each; the exit status."""
+    client = embedded.controller(state)
+    began = time.monotonic()
+    awaited: set[str] = set()
+    while True:
+        status = client.status()
+        waited_s = time.monotonic() - began
+        left = set(on_the_way(status, failed=waited_s < TRIED_AGAIN_S))
+        for entry in status.entries:
+            if entry.entry in awaited - left:
+                click.echo(progress.entry_line(entry.entry, entry.state, ""))
+        awaited |= left
+        if not left or waited_s > WAIT_S:
+            return _told(status, left)
+        time.sleep(LOOK_S)
+
+
+def on_the_way(status: messages.Status, *, failed: bool = False) -> Iterator[str]:
+    """Entries that come to run, or that their machine has not looked at yet since it started.
+
+    With `failed`, also those that are tried again, and what waits for a fact that a machine may be
+    about to say.
+
+    Not those of a machine that is silent: nobody knows how long it stays away. Nor what waits for
+    a value, or for a person.
+    """
+    silent = {each.machine for each in status.machines if each.silent}
+    held = {each.entry for each in status.rollout.held} if status.rollout else set[str]()
+    anew = {each.machine for each in status.machines if each.anew}
+    for entry in status.entries:
+        if entry.machine in silent or (entry.entry in held and not failed):
+            continue
+        is_coming = entry.state in _ON_THE_WAY and not computing.is_well(entry)
+        if entry.machine in anew or is_coming or (failed and entry.state == "failed"):
+            yield entry.entry
+
+
+def _told(status: messages.Status, left: set[str]) -> int:
+    mark = click.style("x", fg="red")
+    failed = False
+    for entry in status.entries:
+        if entry.entry in left:
+            click.echo(f"{mark} {entry.entry} is {entry.state} after {WAIT_S:.0f} s", err=True)
+        elif entry.state != "failed":
+            continue
+        failed = True
+        for cause in status_view.causes(entry):
+            click.echo(f"{mark} {entry.entry}: {rows.plain(cause)}", err=True)
+    return EXIT_FAILED if failed else 0

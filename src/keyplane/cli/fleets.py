@@ -1,0 +1,80 @@
+"""Which fleet a command means: a directory that was named, or the one that we stand in."""
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import click
+
+from keyplane.parts import descent, state_dir
+from keyplane.parts.state_dir import StateDir
+
+fleet_option: Any = click.option(
+    "--fleet",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="KEYPLANE_FLEET",
+    help="The fleet directory; else $KEYPLANE_FLEET, else the one that you stand in.",
+)
+
+fleet_argument: Any = click.argument(
+    "directory",
+    metavar="[DIR]",
+    required=False,
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="KEYPLANE_FLEET",
+)
+
+
+control_option: Any = click.option(
+    "--fleet",
+    "control",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The fleet directory that the control plane runs in, where DIR is another.",
+)
+
+
+def state_of(directory: Path | None) -> StateDir:
+    """Return the state of a fleet that was up here once; a usage error says how to begin.
+
+    Of a directory that was exported it is the state of the fleet that it was exported from.
+    """
+    if directory is not None:
+        state = state_dir.of_fleet(directory)
+        if not state.root.is_dir():
+            raise click.UsageError(
+                f"no control plane was ever up in {directory}: "
+                f"begin with `keyplane up {shlex.quote(str(directory))}`"
+            )
+        return state_beside(directory) or state
+    found = _nearest(Path.cwd())
+    if found is None:
+        raise click.UsageError(
+            "no control plane was ever up here: name the fleet directory, or begin with "
+            "`keyplane up DIR`"
+        )
+    return state_beside(found.fleet) or found
+
+
+def text_of(directory: Path | None, state: StateDir) -> StateDir:
+    """Where the text is that a command means: the directory named, or the one that we stand in."""
+    if directory is not None:
+        return state_dir.of_fleet(directory)
+    return _nearest(Path.cwd()) or state
+
+
+def state_beside(directory: Path) -> StateDir | None:
+    """The state that a fleet directory knows of, its own or another's; None if it knows none."""
+    state = state_dir.of_fleet(directory)
+    if state.controller.is_dir():
+        return state
+    where = descent.control(state)
+    return None if where is None else state_dir.of_fleet(where)
+
+
+def _nearest(start: Path) -> StateDir | None:
+    for folder in (start.resolve(), *start.resolve().parents):
+        state = StateDir(folder / state_dir.NAME)
+        if state.controller.is_dir() or descent.control(state) is not None:
+            return state
+    return None

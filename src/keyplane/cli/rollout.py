@@ -1,0 +1,156 @@
+"""`keyplane rollout`: how edits went over the machines, and a person's word on that."""
+
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import click
+import msgspec
+
+from keyplane.cli import asking, fleets, progress, reading, rows
+from keyplane.parts import embedded, rollout_messages
+from keyplane.parts.control_client import ControlClient, RefusedError
+
+T = TypeVar("T")
+Verb = Literal["pause", "resume", "stop", "close", "freeze", "thaw"]
+
+ENTRIES_MAX = 3
+"""Entries of a machine that a line names; `--json` has all."""
+
+why_option = click.option("--why", default="", metavar="TEXT", help="Kept in the audit log.")
+
+
+@click.group("rollout")
+def command() -> None:
+    """List rollouts, show one, or say what is to become of one."""
+
+
+@command.command("list")
+@fleets.fleet_argument
+@reading.as_json
+def list_(directory: Path | None, *, as_json: bool) -> None:
+    """A line for each of the last twenty, the newest first."""
+    found = embedded.controller(fleets.state_of(directory)).rollouts()
+    if as_json:
+        click.echo(msgspec.json.encode(found).decode())
+        return
+    if not found:
+        click.echo("nothing was applied yet: `keyplane apply DIR`")
+        return
+    table = [
+        (
+            str(each.number),
+            each.state,
+            f"{each.step} of {each.steps}",
+            each.who,
+            f"{datetime.fromtimestamp(each.created_ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}",
+            rows.plain(each.said),
+        )
+        for each in found
+    ]
+    rows.table("", ("ROLLOUT", "STATE", "STEPS", "BY", "BEGUN", ""), table)
+
+
+@command.command("show")
+@click.argument("number", metavar="[ID]", type=int, required=False)
+@fleets.fleet_option
+@click.option("--follow", "-f", is_flag=True, help="Go on to the end of the one that is open.")
+@reading.as_json
+def show(number: int | None, directory: Path | None, *, follow: bool, as_json: bool) -> None:
+    """Show one, or the latest: a line for each machine of each step.
+
+    Exit status with `--follow`: as `keyplane apply`.
+    """
+    state = fleets.state_of(directory)
+    client = embedded.controller(state)
+    found = _asked(lambda: client.rollout(number))
+    if follow and found.rollout.open:
+        sys.exit(asking.watch(state, client.follow(), as_json=as_json))
+    if as_json:
+        click.echo(msgspec.json.encode(found).decode())
+    else:
+        for line in lines(found):
+            click.echo(line)
+    if follow:
+        sys.exit(asking.exit_status(found.end))
+
+
+def lines(found: rollout_messages.RolloutView) -> Iterator[str]:
+    one = found.rollout
+    yield f"rollout {one.number} by {one.who} is {one.state}, {one.step} of {one.steps} steps sent"
+    if one.said:
+        yield f"  {rows.plain(one.said)}"
+    table = [
+        (str(each.step), each.machine, each.state, _entries(each.entries), rows.plain(each.said))
+        for each in found.machines
+    ]
+    yield from rows.tabled("", ("STEP", "MACHINE", "STATE", "ENTRIES", ""), table)
+    if found.end is not None:
+        for failure in found.end.failures:
+            yield f"{click.style('x', fg='red')} {rows.plain(failure.cause)}"
+        yield progress.sum_line(found.end)
+
+
+def _entries(entries: list[str]) -> str:
+    more = len(entries) - ENTRIES_MAX
+    return ", ".join(entries[:ENTRIES_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
+def _verb(name: Verb, told: str, text: str) -> None:
+    @command.command(name, help=text)
+    @click.argument("number", metavar="ID", type=int)
+    @fleets.fleet_option
+    @why_option
+    @reading.as_json
+    def verb(number: int, directory: Path | None, *, why: str, as_json: bool) -> None:
+        asked = rollout_messages.RolloutAct(verb=name, number=number, why=why)
+        say(directory, asked, told, as_json=as_json)
+
+
+_verb("pause", "sends nothing further", "Send no further step of it; what was sent is judged.")
+_verb("resume", "goes on", "Let it go on after a pause.")
+_verb("stop", "is stopped", "End it: what was sent stays, and nothing further is sent.")
+_verb("close", "is closed", "Put one that has ended away: no trouble any more, and never retried.")
+
+
+@command.command("retry")
+@click.argument("number", metavar="ID", type=int)
+@fleets.fleet_option
+@reading.as_json
+def retry(number: int, directory: Path | None, *, as_json: bool) -> None:
+    """Send once more what failed, and then what it had not sent.
+
+    Refused while it is open, and after a newer one. Exit status: as `keyplane apply`.
+    """
+    asked = rollout_messages.Again(retry=number)
+    sys.exit(again(directory, asked, as_json=as_json))
+
+
+def say(
+    directory: Path | None, asked: rollout_messages.RolloutAct, told: str, *, as_json: bool
+) -> None:
+    client = embedded.controller(fleets.state_of(directory))
+    is_of_one = asked.number is not None
+    found = _asked(lambda: client.act(asked) if is_of_one else client.freeze(asked))
+    if as_json:
+        click.echo(msgspec.json.encode(found).decode())
+    else:
+        click.echo(f"rollout {asked.number} {told}" if is_of_one else f"the fleet {told}")
+
+
+def again(directory: Path | None, asked: rollout_messages.Again, *, as_json: bool) -> int:
+    state = fleets.state_of(directory)
+    client: ControlClient = embedded.controller(state)
+    return _asked(lambda: asking.watch(state, client.again(asked), as_json=as_json))
+
+
+def _asked(ask: Callable[[], T]) -> T:
+    """What names nothing that is there is an unusable argument."""
+    try:
+        return ask()
+    except RefusedError as error:
+        if error.problem.code.startswith("unknown-"):
+            raise click.UsageError(str(error)) from error
+        raise

@@ -1,0 +1,1 @@
+"""Text to model and diagnostics: every document kind, and the references inside strings."""

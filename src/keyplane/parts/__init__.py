@@ -1,0 +1,1 @@
+"""The loops, timers and leases around the core. Wired together in `main` alone."""

@@ -1,0 +1,145 @@
+"""The collection: which archives of the store nothing names any more, and letting them go.
+
+Held is what a kept generation, a machine's last declaration or a backup names. A sweep looks at what is held
+before it lets anything go, is bounded, and takes nothing that Keyplane did not record making.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+from keyplane import metrics
+from keyplane.journal import Journal
+from keyplane.model.declaration import Declaration
+from keyplane.model.names import Digest, MachineName, split_entry
+from keyplane.parts import collection_messages
+from keyplane.parts.controller import Controller
+from keyplane.parts.offering import Offering
+from keyplane.ports.clock import Clock
+from keyplane.ports.errors import PortError
+from keyplane.ports.inventory import Inventory, StoredPlan
+from keyplane.ports.store import ArtifactShelf, Holding
+
+log = Journal(__name__.removeprefix("keyplane."))
+
+REMOVED_MAX = 200
+"""Archives of one sweep: what is left goes with the next."""
+SWEEP_MS = 60_000
+"""An apply waits for a sweep that runs, and a person for the apply."""
+
+
+class Collecting:
+    """The store's archives against what names them."""
+
+    def __init__(
+        self,
+        *,
+        inventory: Inventory,
+        offering: Offering,
+        shelf: ArtifactShelf,
+        controller: Controller,
+        clock: Clock,
+    ) -> None:
+        self._inventory = inventory
+        self._offering = offering
+        self._shelf = shelf
+        self._controller = controller
+        self._clock = clock
+
+    async def look(self) -> collection_messages.Collection:
+        """What is held and by what; nothing is let go."""
+        async with self._controller.work:
+            held = await self._held()
+            return self._told(held, await asyncio.to_thread(self._shelf.holdings), removed=[])
+
+    async def measure(self) -> None:
+        """Set the metrics of the store."""
+        holdings = await asyncio.to_thread(self._shelf.holdings)
+        metrics.store_archives.set(len(holdings))
+        metrics.store_bytes.set(sum(each.size for each in holdings))
+
+    async def set_automatic(self, *, automatic: bool) -> collection_messages.Collection:
+        await asyncio.to_thread(self._shelf.set_automatic, automatic=automatic)
+        return await self.look()
+
+    async def sweep(self) -> collection_messages.Collection:
+        """Let go of what nothing names; in the answer, of what is there afterwards."""
+        # No apply may find an archive there that goes before its target names it.
+        async with self._controller.work:
+            held = await self._held()
+            began = self._clock.monotonic_ms()
+            removed: list[str] = []
+            for each in await asyncio.to_thread(self._shelf.holdings):
+                late = self._clock.monotonic_ms() - began > SWEEP_MS
+                if late or len(removed) == REMOVED_MAX:
+                    break
+                if each.digest not in held and each.made_ms is not None:
+                    await asyncio.to_thread(self._shelf.remove, each.digest)
+                    removed.append(each.digest)
+            if removed:
+                log.info("let go of archives", count=len(removed))
+            return self._told(held, await asyncio.to_thread(self._shelf.holdings), removed=removed)
+
+    async def run(self) -> None:
+        """Sweep after each apply, where that is switched on; a sweep that fails fails nothing."""
+        while True:
+            await self._controller.applied.wait()
+            self._controller.applied.clear()
+            try:
+                if await asyncio.to_thread(lambda: self._shelf.automatic):
+                    await self.sweep()
+            except PortError as error:
+                log.warning("the sweep ended early", problem=str(error))
+
+    async def _held(self) -> dict[Digest, set[str]]:
+        """By what each archive is named: a generation, or a machine's last declaration."""
+        held: dict[Digest, set[str]] = {}
+        machines: set[MachineName] = set(await self._inventory.reports())
+        for kept in await self._inventory.generations():
+            plan = await self._inventory.plan(kept.generation)
+            if plan is None:
+                continue
+            machines |= set(map(MachineName, plan.plan.machines))
+            machines |= {split_entry(entry)[2] for entry in plan.entries}
+            for digest in _of_plan(plan):
+                held.setdefault(digest, set()).add(f"generation {kept.generation[7:19]}")
+        for machine in sorted(machines):
+            declaration = await self._offering.last(machine)
+            for digest in () if declaration is None else _of_declaration(declaration):
+                held.setdefault(digest, set()).add(f"machine {machine}")
+        for backup in await self._inventory.backups():
+            for volume in backup.volumes:
+                held.setdefault(volume.digest, set()).add(f"backup {backup.number}")
+        for order in await self._inventory.volume_orders():
+            for digest in (order.contents or {}).values():
+                if digest is not None:
+                    held.setdefault(digest, set()).add(f"the data of {order.entry}")
+        return held
+
+    def _told(
+        self, held: dict[Digest, set[str]], holdings: list[Holding], removed: list[str]
+    ) -> collection_messages.Collection:
+        return collection_messages.Collection(
+            archives=[
+                collection_messages.Held(
+                    digest=each.digest,
+                    size=each.size,
+                    made_ms=each.made_ms,
+                    held_by=sorted(held.get(each.digest, ())),
+                    goes=each.digest not in held and each.made_ms is not None,
+                )
+                for each in holdings
+            ],
+            removed=removed,
+            automatic=self._shelf.automatic,
+        )
+
+
+def _of_plan(stored: StoredPlan) -> Iterator[Digest]:
+    for planned in stored.entries.values():
+        yield from map(Digest, planned.entry.artifacts.values())
+
+
+def _of_declaration(declaration: Declaration) -> Iterator[Digest]:
+    for entry in declaration.entries.values():
+        yield from (unit.archive for unit in entry.units.values() if unit.archive is not None)
+        yield from (archive.digest for archive in entry.archives.values())

@@ -1,0 +1,142 @@
+"""What `keyplane-agent` reaches: the agent of this machine, or what it left where none runs."""
+
+import asyncio
+import fcntl
+import getpass
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from keyplane.adapters import clock
+from keyplane.adapters.linux.artifacts import ArtifactCache
+from keyplane.adapters.linux.files import LinuxFiles
+from keyplane.adapters.linux.processes import LinuxProcesses
+from keyplane.adapters.linux.shim_command import Placement
+from keyplane.adapters.linux.state_root import StateRoot
+from keyplane.converge import saved
+from keyplane.converge.history import History
+from keyplane.model.declaration import Report
+from keyplane.model.names import Digest, EntryId, MachineName
+from keyplane.parts import agent_socket, state_dir
+from keyplane.parts.agent_alone import Alone
+from keyplane.ports.errors import PermanentError, TransientError
+from keyplane.ports.store import StoreUnavailableError
+
+
+class AgentSilentError(TransientError):
+    """It runs, and does not answer."""
+
+
+class NoStateError(PermanentError):
+    """Nothing here is a machine's state root."""
+
+
+def find(start: Path) -> list[Path]:
+    """The state roots of local machines at or below a fleet directory, by name."""
+    return sorted(path.parent for path in start.glob(f"{state_dir.NAME}/machines/*/agent"))
+
+
+class OnMachine:
+    """One machine, by its state root."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        if not (self.root / "agent").is_dir():
+            raise NoStateError(f"{root} is no state root of a machine: it has no `agent` folder")
+        self.machine = MachineName(self.root.name)
+        self._state = StateRoot(self.root)
+        self._socket = self.root / "agent" / agent_socket.NAME
+
+    def status(self) -> tuple[Report, bool]:
+        """How it stands, and whether its agent runs and says so itself."""
+        answer = self._ask({"do": "status"})
+        if answer is not None:
+            return msgspec.json.decode(answer, type=Report), True
+        return asyncio.run(self._alone().look()), False
+
+    def say(self, entry: EntryId, *, stop: bool) -> tuple[bool, bool]:
+        """Stop an entry, or let it run; whether it is declared here, and whether the agent runs."""
+        answer = self._ask({"do": "stop" if stop else "start", "entry": entry})
+        if answer is not None:
+            return json.loads(answer), True
+        lock = os.open(self.root / "agent" / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._take(lock)
+            return asyncio.run(self._say_alone(entry, stop=stop)), False
+        finally:
+            os.close(lock)
+
+    def history(self) -> History:
+        files = LinuxFiles(self._state, self._state.root)
+        return saved.decode_history(files.read_state(saved.HISTORY)) or History(name="")
+
+    def entries(self) -> list[EntryId]:
+        report, _ = self.status()
+        return sorted(report.entries)
+
+    async def _say_alone(self, entry: EntryId, *, stop: bool) -> bool:
+        alone = self._alone()
+        await alone.look()
+        who = getpass.getuser()
+        return await (alone.stop(entry, who) if stop else alone.start(entry, who))
+
+    def _ask(self, request: dict[str, Any]) -> bytes | None:
+        """The agent's answer, or None if none runs."""
+        try:
+            answer = agent_socket.ask(self._socket, request)
+        except OSError as error:
+            raise AgentSilentError(
+                f"the agent of {self.machine} does not answer: {error}"
+            ) from error
+        if answer is None and self._runs():
+            raise AgentSilentError(
+                f"the agent of {self.machine} runs, and listens nowhere yet: try again"
+            )
+        return answer
+
+    def _runs(self) -> bool:
+        try:
+            lock = os.open(self.root / "agent" / "lock", os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)
+        return False
+
+    def _take(self, lock: int) -> None:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise AgentSilentError(
+                f"the agent of {self.machine} has just been started: try again"
+            ) from error
+
+    def _alone(self) -> Alone:
+        path = os.environ.get("PATH") or os.defpath
+        placement = Placement(state=self._state, private_roots=True, environment={"PATH": path})
+        return Alone(
+            machine=self.machine,
+            files=LinuxFiles(self._state, self._state.root),
+            artifacts=ArtifactCache(self._state, _NoStore()),
+            processes=LinuxProcesses(placement),
+            clock=clock.SystemClock(),
+        )
+
+
+class _NoStore:
+    """Nothing is fetched without an agent."""
+
+    async def has(self, digest: Digest) -> bool:
+        raise StoreUnavailableError(f"nobody asks for {digest}")
+
+    async def read(self, digest: Digest) -> AsyncIterator[bytes]:
+        raise StoreUnavailableError(f"nobody asks for {digest}")
+        yield b""

@@ -1,0 +1,46 @@
+"""What an edit would do, as a person is shown it."""
+
+from collections.abc import Sequence
+
+from keyplane.model.diagnostic import in_order
+from keyplane.model.plan import NO_DIFFERENCE
+from keyplane.parts import control_messages as messages
+from keyplane.parts import volume_choices
+from keyplane.parts.planning import Planned
+from keyplane.parts.revising import Made
+from keyplane.parts.volume_messages import Question
+from keyplane.ports.inventory import StoredPlan
+
+
+def of_nothing(made: Made, target: StoredPlan | None) -> messages.Proposal:
+    """The text says so already."""
+    parent = target.plan.generation if target else None
+    return messages.Proposal(
+        fleet=target.plan.fleet if target else None,
+        revision=made.parent,
+        digest=made.newest.digest if made.newest else "",
+        said=made.said,
+        nothing=True,
+        parent=parent,
+        generation=parent or "",
+        diagnostics=[],
+        diff=NO_DIFFERENCE,
+        entries=len(target.entries) if target else 0,
+    )
+
+
+def of_plan(
+    made: Made, target: StoredPlan | None, planned: Planned, volumes: Sequence[Question]
+) -> messages.Proposal:
+    return messages.Proposal(
+        fleet=planned.plan.fleet,
+        revision=made.parent,
+        digest=made.newest.digest if made.newest else "",
+        said=made.said,
+        parent=target.plan.generation if target else None,
+        generation=planned.plan.generation,
+        diagnostics=in_order([*planned.rows, *volume_choices.unsaid(volumes)]),
+        diff=planned.diff,
+        entries=len(planned.entries),
+        volumes=list(volumes),
+    )

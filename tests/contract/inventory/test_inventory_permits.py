@@ -1,0 +1,53 @@
+"""Permits that are out, cordons, and machines that are gone."""
+
+from keyplane.model.declaration import NO_OFFER, Report
+from keyplane.model.names import EntryId, MachineName
+from keyplane.ports.guarding import Cordon
+from keyplane.ports.inventory import Inventory
+
+ALPHA, BETA = MachineName("alpha"), MachineName("beta")
+ON_ALPHA, ON_BETA = EntryId("web:main@alpha"), EntryId("web:main@beta")
+CORDON = Cordon(drain=False, who="ada", why="its disk", at_ms=7)
+
+
+def report(machine: MachineName, *, boot: str = "one", sequence: int = 1) -> Report:
+    return Report(machine=machine, offer=NO_OFFER, settled=NO_OFFER, sequence=sequence, boot=boot)
+
+
+async def test_permits_are_out_until_they_are_over(inventory: Inventory) -> None:
+    """One call grants some and ends others; an entry has one at most."""
+    assert await inventory.permits() == {}
+    granted = {ON_ALPHA: "one/1", ON_BETA: "two/1"}
+    await inventory.change_permits(granted=granted, over=[], at_ms=1)
+    assert await inventory.permits() == granted
+    await inventory.change_permits(granted={ON_BETA: "two/2"}, over=[ON_ALPHA], at_ms=2)
+    assert await inventory.permits() == {ON_BETA: "two/2"}
+    await inventory.change_permits(granted={ON_BETA: "two/3"}, over=[ON_BETA, ON_ALPHA], at_ms=3)
+    assert await inventory.permits() == {ON_BETA: "two/3"}
+
+
+async def test_a_cordon_stands_until_it_is_taken_away(inventory: Inventory) -> None:
+    """The last one counts, with who put it up and why."""
+    await inventory.cordon(ALPHA, CORDON)
+    drained = Cordon(drain=True, who="bob", why="", at_ms=9)
+    await inventory.cordon(BETA, CORDON)
+    await inventory.cordon(ALPHA, drained)
+    assert await inventory.cordons() == {ALPHA: drained, BETA: CORDON}
+    await inventory.cordon(BETA, None)
+    await inventory.cordon(BETA, None)
+    assert await inventory.cordons() == {ALPHA: drained}
+
+
+async def test_a_machine_that_is_gone_is_forgotten(inventory: Inventory) -> None:
+    """Nothing of the others; and if it speaks again, it is heard as a new one."""
+    for machine in (ALPHA, BETA):
+        assert await inventory.record_report(report(machine, sequence=9), received_ms=1)
+        await inventory.cordon(machine, CORDON)
+    granted = {ON_ALPHA: "one/1", ON_BETA: "two/1"}
+    await inventory.change_permits(granted=granted, over=[], at_ms=1)
+    await inventory.forget_machine(ALPHA)
+    await inventory.forget_machine(MachineName("nobody"))
+    assert list(await inventory.reports()) == [BETA]
+    assert await inventory.cordons() == {BETA: CORDON}
+    assert await inventory.permits() == {ON_BETA: "two/1"}
+    assert await inventory.record_report(report(ALPHA, sequence=2), received_ms=2)

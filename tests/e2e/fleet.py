@@ -1,0 +1,208 @@
+"""A fleet directory of its own, run for real: in its own network where the kernel allows."""
+
+import contextlib
+import ctypes
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+ROOT = Path(__file__).parents[2]
+KEYPLANE = [sys.executable, "-m", "keyplane.cli"]
+KEYPLANE_AGENT = [sys.executable, "-c", "from keyplane.cli import on_machine; on_machine.main()"]
+DEADLINE_S = 60.0
+_CLONE_NEWNET = 0x40000000
+_numbers = itertools.count()
+
+
+def wait_for(poll: Callable[[], T | None], what: str, seconds: float = DEADLINE_S) -> T:
+    """Return what `poll` gives once it gives something; a falsy answer is none."""
+    deadline = time.monotonic() + seconds
+    while not (found := poll()):
+        assert time.monotonic() < deadline, f"not in {seconds} s: {what}"
+        time.sleep(0.02)
+    return found
+
+
+@dataclass(frozen=True)
+class Ran:
+    exit: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Network:
+    """A network namespace with a loopback of its own."""
+
+    def __init__(self) -> None:
+        self.name = f"keyplane-{os.getpid()}-{next(_numbers)}"
+        subprocess.run(["ip", "netns", "add", self.name], check=True)
+        subprocess.run(["ip", "-n", self.name, "link", "set", "lo", "up"], check=True)
+
+    @property
+    def path(self) -> str:
+        return f"/run/netns/{self.name}"
+
+    def close(self) -> None:
+        subprocess.run(["ip", "netns", "del", self.name], check=True)
+
+    def inside(self, call: Callable[[], T]) -> T:
+        """Call in a thread that has entered the namespace."""
+        result: list[T] = []
+        problem: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                descriptor = os.open(self.path, os.O_RDONLY)
+                try:
+                    libc = ctypes.CDLL(None, use_errno=True)
+                    if libc.setns(descriptor, _CLONE_NEWNET):
+                        raise OSError(ctypes.get_errno(), "setns")
+                finally:
+                    os.close(descriptor)
+                result.append(call())
+            except BaseException as error:  # noqa: BLE001  handed to the caller below
+                problem.append(error)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        if problem:
+            raise problem[0]
+        return result[0]
+
+
+class Fleet:
+    """One fleet directory and the commands on it."""
+
+    def __init__(self, directory: Path, network: Network) -> None:
+        self.directory = directory
+        self.network = network
+
+    def start(self, *words: str, command: Sequence[str] = KEYPLANE) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            ["nsenter", f"--net={self.network.path}", *command, *words],
+            cwd=self.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *words: str, exit_status: int | None = 0) -> Ran:
+        """Run `keyplane WORDS` in the fleet's directory, and check its exit status."""
+        return self._end(self.start(*words), words, exit_status)
+
+    def run_agent(self, *words: str, exit_status: int | None = 0) -> Ran:
+        """The same of `keyplane-agent`."""
+        return self._end(self.start(*words, command=KEYPLANE_AGENT), words, exit_status)
+
+    def _end(
+        self, child: "subprocess.Popen[str]", words: Sequence[str], exit_status: int | None
+    ) -> Ran:
+        try:
+            out, err = child.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise
+        ran = Ran(child.returncode, out, err)
+        assert "Traceback" not in out + err, f"{words}\n{out}\n{err}"
+        assert exit_status is None or ran.exit == exit_status, f"{words}: {ran.exit}\n{out}\n{err}"
+        return ran
+
+    def edit(self, file: str, old: str, new: str) -> None:
+        path = self.directory / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text, f"{old!r} is not in {file}"
+        path.write_text(text.replace(old, new), encoding="utf-8")
+
+    def apply(self, *words: str, exit_status: int = 0) -> dict[str, Any]:
+        """Apply, and return the last event."""
+        ran = self.run("apply", "--yes", "--json", *words, exit_status=exit_status)
+        return [json.loads(line) for line in ran.out.splitlines()][-1]
+
+    def status(self) -> dict[str, Any]:
+        return self.run("status", "--json", exit_status=None).json
+
+    def start_ids(self) -> dict[str, tuple[int, int]]:
+        """(pid, start ticks) of each running unit, by `ENTRY/UNIT`."""
+        return {
+            f"{entry['entry']}/{name}": (unit["pid"], unit["start_ticks"])
+            for entry in self.status()["entries"]
+            for name, unit in entry["units"].items()
+            if unit["pid"] is not None
+        }
+
+    def listen(self, entry: str, name: str) -> int:
+        entries = self.status()["entries"]
+        return next(e for e in entries if e["entry"] == entry)["listens"][name]
+
+    def get(self, url: str, data: bytes | None = None) -> str:
+        """Fetch from inside the fleet's network."""
+
+        def call() -> str:
+            with urllib.request.urlopen(url, data=data, timeout=10) as answer:
+                return answer.read().decode()
+
+        return self.network.inside(call)
+
+    def try_get(self, url: str) -> str | None:
+        with contextlib.suppress(urllib.error.URLError, ConnectionError, TimeoutError):
+            return self.get(url)
+        return None
+
+    def parts(self) -> dict[str, int]:
+        """The pid of each running part, by name."""
+        ran = self.run("status", "--parts", "--json").json
+        return {name: part["pid"] for name, part in ran.items() if part["pid"] is not None}
+
+    def close(self) -> None:
+        self.run("down", "--units", exit_status=None)
+        holders = self.holders()
+        assert not holders, f"left over: {holders}"
+
+    def holders(self) -> dict[int, str]:
+        """Processes that still live in the fleet's network, by pid."""
+        inode = Path(self.network.path).stat().st_ino
+        found: dict[int, str] = {}
+        for pid in (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()):
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{pid}/ns/net").stat().st_ino == inode:
+                    state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+                    command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+                    if state != "Z":
+                        found[pid] = command.decode(errors="replace")
+        return found
+
+
+@contextlib.contextmanager
+def running(source: Path, directory: Path, *, up: bool = True) -> Iterator[Fleet]:
+    """A copy of a fleet, up until the block ends; nothing of it is left afterwards."""
+    shutil.copytree(source, directory, ignore=shutil.ignore_patterns(".keyplane"))
+    network = Network()
+    fleet = Fleet(directory, network)
+    try:
+        if up:
+            fleet.run("up", ".", "--yes")
+        yield fleet
+    finally:
+        try:
+            fleet.close()
+        finally:
+            network.close()

@@ -1,0 +1,232 @@
+"""Dynamic values between real agents on a real bus: nobody commits anything, and the agents decide."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.fleet import Fleet, running, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+SOURCE = Path(__file__).parent / "fleets" / "dynamic"
+GAME = "game:main@beta"
+WINDOW_S = 1.0
+"""As the machines of the fleet say."""
+
+
+class Dynamic:
+    """The fleet, and the files by which its providers say their addresses."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.state = fleet.directory / ".keyplane"
+
+    def say(self, instance: str, address: str | None) -> None:
+        path = self.state / f"machines/alpha/root/var/lib/{instance}/address"
+        if address is None:
+            path.unlink()
+            return
+        draft = path.with_name("draft")
+        draft.write_text(address)
+        draft.replace(path)
+
+    def unit(self) -> dict[str, Any]:
+        return self.entry()["units"]["main"]
+
+    def entry(self) -> dict[str, Any]:
+        entries = self.fleet.status()["entries"]
+        return next(entry for entry in entries if entry["entry"] == GAME)
+
+    def values(self) -> dict[str, str]:
+        folder = GAME.replace(":", "+")
+        path = self.state / f"machines/beta/root/run/keyplane/{folder}/units/main/values.json"
+        return json.loads(path.read_text())
+
+    def said(self) -> list[str]:
+        """What the game printed: its values at each start, and its size at each reload."""
+        return self.fleet.run("logs", GAME).out.splitlines()
+
+    def until(self, holds: Callable[[], object]) -> None:
+        wait_for(holds, 90)
+
+    def settle(self, one: str, two: str) -> int:
+        """Both addresses in effect, every window over and the row with it; how often it started."""
+        self.say("vpn-a", one)
+        self.say("vpn-b", two)
+        self.until(lambda: (self.values().get("ONE"), self.values().get("TWO")) == (one, two))
+        time.sleep(2.5 * WINDOW_S)  # nothing happens by itself that could be waited for
+        self.until(lambda: self.entry()["state"] == "healthy")
+        return len(self.said())
+
+
+@pytest.fixture(scope="module")
+def dynamic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dynamic]:
+    """Without first values the game waits; the rollout ends once both are there."""
+    with running(SOURCE, tmp_path_factory.mktemp("dynamic") / "fleet", up=False) as fleet:
+        found = Dynamic(fleet)
+        starting = fleet.start("up", ".", "--yes")
+        folder = found.state / "machines/alpha/root/var/lib"
+        wait_for(lambda: (folder / "vpn-a").is_dir() and (folder / "vpn-b").is_dir(), 120)
+        wait_for(lambda: _state_of_game(found) == "waiting", 120)
+        found.say("vpn-a", "10.9.0.1")
+        found.say("vpn-b", "10.9.1.1")
+        out, err = starting.communicate(timeout=120)
+        assert starting.returncode == 0, out + err
+        yield found
+
+
+def _state_of_game(found: Dynamic) -> str | None:
+    ran = found.fleet.run("status", "--json", exit_status=None)
+    if not ran.out:
+        return None
+    return next((e["state"] for e in ran.json["entries"] if e["entry"] == GAME), None)
+
+
+def test_six_changes_inside_a_window_are_one_restart(dynamic: Dynamic) -> None:
+    before = dynamic.settle("10.9.0.1", "10.9.1.1")
+    started = time.monotonic()
+    for last in range(2, 8):
+        dynamic.say("vpn-a", f"10.9.0.{last}")
+        time.sleep(0.05)
+    is_one_window = time.monotonic() - started < WINDOW_S
+    dynamic.until(lambda: dynamic.said()[-1] == "10.9.0.7 10.9.1.1")
+    starts = len(dynamic.said()) - before
+    assert starts == 1 or not is_one_window
+    assert starts <= 2
+
+
+def test_two_meshes_that_renumber_at_once_are_one_restart(dynamic: Dynamic) -> None:
+    before = dynamic.settle("10.9.0.1", "10.9.1.1")
+    dynamic.say("vpn-a", "10.9.0.2")
+    dynamic.say("vpn-b", "10.9.1.2")
+    dynamic.until(lambda: dynamic.said()[-1] == "10.9.0.2 10.9.1.2")
+    assert len(dynamic.said()) - before == 1
+
+
+def test_a_flap_back_is_nothing(dynamic: Dynamic) -> None:
+    before = dynamic.settle("10.9.0.1", "10.9.1.1")
+    pid = dynamic.unit()["pid"]
+    dynamic.say("vpn-a", "10.9.0.66")
+    time.sleep(0.4 * WINDOW_S)
+    dynamic.say("vpn-a", "10.9.0.1")
+    # The other's next change is made after it, so whatever came of the flap has come by then.
+    dynamic.say("vpn-b", "10.9.1.5")
+    dynamic.until(lambda: dynamic.said()[-1] == "10.9.0.1 10.9.1.5")
+    assert len(dynamic.said()) - before == 1
+    assert dynamic.unit()["pid"] != pid
+
+
+def test_a_service_says_its_own_value_and_its_reader_is_reloaded(dynamic: Dynamic) -> None:
+    """By `keyplane-agent publish` in the unit; the file is written, and the process stays."""
+    dynamic.settle("10.9.0.1", "10.9.1.1")
+    pid = dynamic.unit()["pid"]
+    assert dynamic.values()["/etc/reader/size"] == "size 1\n"
+    env = _environment(dynamic, "vpn-a:node@alpha", "node")
+    ran = dynamic.fleet.network.inside(lambda: _publish(env, "size", "2"))
+    assert ran == 0
+    dynamic.until(lambda: "size 2" in dynamic.said())
+    assert dynamic.unit()["pid"] == pid
+    assert dynamic.fleet.network.inside(lambda: _publish(env, "size", "many")) != 0
+    assert dynamic.fleet.network.inside(lambda: _publish(env, "address", "x")) != 0
+    stranger = {**env, "KEYPLANE_RUN": "/elsewhere"}
+    assert dynamic.fleet.network.inside(lambda: _publish(stranger, "size", "3")) != 0
+
+
+def _environment(dynamic: Dynamic, entry: str, unit: str) -> dict[str, str]:
+    pid = dynamic.fleet.start_ids()[f"{entry}/{unit}"][0]
+    raw = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    env = dict(line.decode().split("=", 1) for line in raw if b"=" in line)
+    socket = dynamic.state / f"machines/alpha/root{env['KEYPLANE_PUBLISH']}"
+    return {**env, "KEYPLANE_PUBLISH": str(socket)}
+
+
+def _publish(env: dict[str, str], name: str, value: str) -> int:
+
+    words = [str(Path(sys.executable).with_name("keyplane-agent")), "publish", name, value]
+    return subprocess.run(words, env=env, check=False, capture_output=True, timeout=60).returncode
+
+
+def test_a_burst_trips_the_breaker_and_the_state_says_so(dynamic: Dynamic) -> None:
+    """It goes on running on what it has; once it is quiet, one restart takes up the last value."""
+    before = dynamic.settle("10.9.0.1", "10.9.1.1")
+    turn, stale = 0, False
+    deadline = time.monotonic() + 90
+    while not stale and time.monotonic() < deadline:
+        turn += 1
+        dynamic.say("vpn-a", f"10.9.2.{turn % 250}")
+        unit = dynamic.unit()
+        stale = unit["reaction"] == "running-stale" and "ONE" in unit["stale_since"]
+    assert stale
+    last = f"10.9.2.{turn % 250} 10.9.1.1"
+    dynamic.until(lambda: dynamic.said()[-1] == last)
+    dynamic.until(lambda: dynamic.entry()["state"] == "healthy")
+    assert len(dynamic.said()) - before < turn
+
+
+def test_a_store_that_was_deleted_restarts_nothing(dynamic: Dynamic) -> None:
+    """The bus is killed, its store removed; values are said again, and the next change arrives."""
+    before = dynamic.settle("10.9.0.1", "10.9.1.1")
+    os.kill(dynamic.fleet.parts()["bus"], signal.SIGKILL)
+    shutil.rmtree(dynamic.state / "bus" / "store", ignore_errors=True)
+    dynamic.until(lambda: "bus" in dynamic.fleet.parts())
+    dynamic.say("vpn-a", "10.9.0.3")
+    dynamic.until(lambda: dynamic.said()[-1] == "10.9.0.3 10.9.1.1")
+    assert len(dynamic.said()) - before == 1
+
+
+def test_a_provider_that_is_cut_off_stops_and_restarts_nobody(dynamic: Dynamic) -> None:
+    """For far longer than `maxStaleness`; the state and its age are told, and end with its return."""
+    before = dynamic.settle("10.9.0.1", "10.9.1.1")
+    agent = dynamic.fleet.parts()["agent alpha"]
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        dynamic.until(lambda: dynamic.entry()["state"] == "running-stale")
+        assert "ONE" in dynamic.unit()["stale_since"]
+        assert dynamic.values()["ONE"] == "10.9.0.1"
+    finally:
+        os.kill(agent, signal.SIGCONT)
+    dynamic.until(lambda: dynamic.entry()["state"] == "healthy")
+    assert len(dynamic.said()) == before
+
+
+def test_missing_is_said_by_the_provider_alone(dynamic: Dynamic) -> None:
+    before = dynamic.settle("10.9.0.1", "10.9.1.1")
+    dynamic.say("vpn-b", None)
+    dynamic.until(lambda: dynamic.entry()["state"] == "running-stale")
+    dynamic.say("vpn-b", "10.9.1.1")
+    dynamic.until(lambda: dynamic.entry()["state"] == "healthy")
+    assert len(dynamic.said()) == before
+
+
+def test_rates_that_change_restart_nothing(dynamic: Dynamic) -> None:
+    before = dynamic.settle("10.9.0.1", "10.9.1.1")
+    dynamic.fleet.edit("fleet.toml", "perUnit = 50", "perUnit = 60")
+    end = dynamic.fleet.apply()
+    assert (end["started"], end["restarted"], end["reloaded"]) == (0, 0, 0)
+    saved = dynamic.state / "machines/beta/agent/declaration"
+    dynamic.until(lambda: b'"restarts_per_unit":60' in saved.read_bytes())
+    assert len(dynamic.said()) == before
+
+
+def test_what_was_heard_is_recorded_and_replayed_with_another_window(dynamic: Dynamic) -> None:
+    """A window of a tenth would have made more restarts of the same changes."""
+    dynamic.settle("10.9.0.1", "10.9.1.1")
+    path = dynamic.state / "machines/beta/agent/record"
+    dynamic.until(lambda: b"10.9.0.1" in path.read_bytes())
+    trace = dynamic.fleet.directory / "trace.json"
+    trace.write_text(dynamic.fleet.run("react", "--record", GAME).out)
+    rows = dynamic.fleet.run("react", str(trace), "--json").json
+    assert [row for row in rows if row["action"] in ("restart", "reload", "start")]
+    assert {row["entry"] for row in rows} == {GAME}
+    assert rows[-1]["values"]["TWO"] == "10.9.1.1"
+    dynamic.fleet.run("react", "--record", "vpn-a:node@alpha", exit_status=2)
+    dynamic.fleet.run("react", "--record", "game:main@nowhere", exit_status=2)

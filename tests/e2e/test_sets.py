@@ -1,0 +1,175 @@
+"""Members of a set that have to stay up, and machines that are drained and removed."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.fleet import Fleet, Network, wait_for
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+MACHINES = ("a", "b", "c", "d", "e", "f")
+
+MODULE = """
+module = "web"
+version = "1"
+[roles.main.uses.peer]
+interface = "peer"
+[roles.main.reactions."peer.address"]
+reaction = "restart"
+[roles.main.units.server]
+kind = "process"
+command = ["python3", "-u", "-c", "import time; time.sleep(1000000)"]
+stopTimeout = "2s"
+env = { PEER = "${results.peer.address}" }
+"""
+VPN = """
+module = "vpn"
+version = "1"
+[roles.node.provides.peer]
+interface = "peer"
+scope = "mesh"
+exports.address = { lifecycle = "dynamic", source = { file = "/var/lib/vpn/address" } }
+[roles.node.resources.state]
+type = "directory"
+path = "/var/lib/vpn"
+[roles.node.units.node]
+kind = "process"
+command = ["sh", "-c", "printf 10.0.0.1 > /var/lib/vpn/address; exec sleep 1000000"]
+"""
+COUNTED = """
+module = "spare"
+version = "1"
+[roles.main.units.server]
+kind = "process"
+command = ["python3", "-u", "-c", "import time; time.sleep(1000000)"]
+stopTimeout = "2s"
+"""
+
+
+def write(directory: Path) -> None:
+    for name, text in (("web", MODULE), ("vpn", VPN), ("spare", COUNTED)):
+        folder = directory / "modules" / name
+        folder.mkdir(parents=True)
+        (folder / "module.toml").write_text(text)
+    (directory / "interfaces.toml").write_text('[peer.exports]\naddress = "string"\n')
+    lines = ['fleet = "sets"']
+    for number, name in enumerate(MACHINES, start=1):
+        lines += [f"[machines.{name}]", f'address = "127.78.0.{number}"', "local = true"]
+        lines += [f"[machines.{name}.reactions]", 'debounce = { window = "500ms", burst = 3 }']
+    lines += ["[instances.web]", 'module = "web"', "placement.every.main = {}"]
+    lines += ["policy.maxUnavailable = 1", 'policy.settle = "500ms"']
+    lines += ["[instances.vpn]", 'module = "vpn"']
+    lines += ['placement.every.node = { machines = ["a"] }']
+    lines += ["[instances.spare]", 'module = "spare"']
+    lines += ["placement.count.main = { count = 2 }", "floor.main = 1"]
+    (directory / "fleet.toml").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    directory = tmp_path_factory.mktemp("sets") / "sets"
+    directory.mkdir()
+    write(directory)
+    network = Network()
+    fleet = Fleet(directory, network)
+    try:
+        fleet.run("up", ".", "--yes")
+        yield fleet
+    finally:
+        try:
+            fleet.close()
+        finally:
+            network.close()
+
+
+def entries(fleet: Fleet, instance: str) -> dict[str, dict[str, Any]]:
+    return {
+        each["machine"]: each
+        for each in fleet.status()["entries"]
+        if each["entry"].startswith(f"{instance}:")
+    }
+
+
+def peer_of(entry: dict[str, Any]) -> str | None:
+    """With which value its process was started; None while none runs."""
+    pid = entry["units"]["server"]["pid"]
+    try:
+        env = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    found = [each for each in env if each.startswith(b"PEER=")]
+    return found[0].decode().removeprefix("PEER=") if found else None
+
+
+def test_a_value_that_reaches_six_replicas_restarts_one_at_a_time(fleet: Fleet) -> None:
+    """Six restarts in all; never is a second one stopped before the first is up again."""
+
+    def all_well() -> dict[str, dict[str, Any]] | None:
+        found = entries(fleet, "web")
+        return found if {each["state"] for each in found.values()} == {"healthy"} else None
+
+    before = wait_for(all_well, "all replicas to be healthy")
+    said = fleet.directory / ".keyplane/machines/a/root/var/lib/vpn/address"
+    draft = said.with_name("draft")
+    draft.write_text("10.0.0.2")
+    draft.replace(said)
+    away: list[list[str]] = []
+
+    def all_have_it() -> bool:
+        found = entries(fleet, "web")
+        up = ("healthy", "running-stale")
+        away.append([name for name, each in found.items() if each["state"] not in up])
+        return all(
+            each["state"] == "healthy" and peer_of(each) == "10.0.0.2" for each in found.values()
+        )
+
+    wait_for(all_have_it, "all replicas to run with the new value", 120)
+    after = entries(fleet, "web")
+    assert all(len(each) <= 1 for each in away), away
+    restarts = {
+        name: after[name]["units"]["server"]["restarts"]
+        - before[name]["units"]["server"]["restarts"]
+        for name in MACHINES
+    }
+    assert restarts == dict.fromkeys(MACHINES, 1)
+
+
+def test_a_persons_stop_waits_for_the_others(fleet: Fleet) -> None:
+    """It says for whom it waits; once that one is started again, it is carried out."""
+    fleet.run("stop", "web:main@b")
+    assert "recorded" in fleet.run("stop", "web:main@c", "--wait", "0", exit_status=1).err
+    told = "5 of the 6 members of web:main have to stay up: web:main@b"
+    wait_for(lambda: told in (entries(fleet, "web")["c"]["cause"] or ""), "c to say why it waits")
+    assert entries(fleet, "web")["c"]["units"]["server"]["state"] == "healthy"
+    fleet.run("start", "web:main@b")
+    wait_for(lambda: entries(fleet, "web")["c"]["state"] == "stopped", "c to be stopped", 60)
+    fleet.run("start", "web:main@c")
+
+
+def test_a_machine_is_drained_and_removed(fleet: Fleet) -> None:
+    """What is placed by count moves; what is placed otherwise is named; then the machine goes."""
+    first = max(entries(fleet, "spare"))
+    refused = fleet.run("machine", "remove", first, "--yes", exit_status=1)
+    assert f"keyplane drain {first}" in refused.err + refused.out
+    ran = fleet.run("drain", first, "--yes")
+    assert f"web:main@{first}" in ran.out
+    assert first not in entries(fleet, "spare")
+    assert len(entries(fleet, "spare")) == 2
+    shown = fleet.run("machine", "show", first).out
+    assert f"drained: `keyplane uncordon {first}`" in shown
+    fleet.run("machine", "remove", first, "--yes")
+    assert first not in entries(fleet, "web")
+    machines = json.loads(fleet.run("machine", "list", "--json").out)
+    assert first not in [each["machine"] for each in machines]
+    what = [row["what"] for row in json.loads(fleet.run("audit", "--json").out)]
+    assert {"drain", "machine remove"} <= set(what)
+
+
+def test_a_lost_machine_is_removed_as_it_is(fleet: Fleet) -> None:
+    lost = max(entries(fleet, "web"))
+    fleet.run("machine", "remove", lost, "--lost", "--yes")
+    assert lost not in entries(fleet, "web")

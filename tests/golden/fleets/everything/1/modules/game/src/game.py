@@ -1,0 +1,3 @@
+"""A shipped program; what it does is no matter."""
+
+print("game")

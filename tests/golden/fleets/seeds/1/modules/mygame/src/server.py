@@ -1,0 +1,1 @@
+"""The game server; what it does is no matter here."""

@@ -1,0 +1,103 @@
+"""Health probes against real servers and commands."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from keyplane.adapters.linux.processes import LinuxProcesses
+from keyplane.model.declaration import Health
+
+from .conftest import alive, needs_root, spec
+
+UNIT_SPEC = spec("sleep", "60")
+
+
+@pytest.fixture
+async def port() -> AsyncIterator[int]:
+    """A server that answers `/ok`, `/moved`, `/bad`; says nonsense at `/no`; hangs else."""
+    answers = {b"/ok?a=1": b"HTTP/1.1 204 Yes", b"/moved": b"HTTP/1.1 302 There\r\nLocation: /bad"}
+    answers |= {b"/bad": b"HTTP/1.1 500 No", b"/no": b"SMTP ready"}
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            asked = (await reader.readline()).split(b" ")
+            answer = answers.get(asked[1]) if len(asked) > 1 else None
+            if answer is not None:
+                writer.write(answer + b"\r\n\r\n")
+                await writer.drain()
+            else:
+                await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    yield server.sockets[0].getsockname()[1]
+    server.close()
+
+
+async def free_port() -> int:
+    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
+    number = server.sockets[0].getsockname()[1]
+    server.close()
+    await server.wait_closed()
+    return number
+
+
+async def test_http(processes: LinuxProcesses, port: int) -> None:
+    """2xx and 3xx are healthy; no redirection is followed; what is wrong is said."""
+    base = f"http://127.0.0.1:{port}"
+
+    async def probe(path: str) -> str | None:
+        return await processes.probe(Health(http=base + path, timeout_ms=2_000), UNIT_SPEC)
+
+    assert await probe("/ok?a=1") is None
+    assert await probe("/moved") is None
+    assert await probe("/bad") == f"{base}/bad: status 500"
+    assert await probe("/no") == f"{base}/no: no answer of HTTP"
+    closed = f"http://127.0.0.1:{await free_port()}/"
+    assert await processes.probe(Health(http=closed), UNIT_SPEC) == f"{closed}: connection refused"
+    assert "no http URL" in (await processes.probe(Health(http="ftp://x/"), UNIT_SPEC) or "")
+
+
+async def test_a_probe_keeps_to_its_timeout(processes: LinuxProcesses, port: int) -> None:
+    health = Health(http=f"http://127.0.0.1:{port}/hangs", timeout_ms=50)
+    began = time.monotonic()
+    assert await processes.probe(health, UNIT_SPEC) == "no answer within 50 ms"
+    assert time.monotonic() - began < 2
+
+
+async def test_tcp(processes: LinuxProcesses, port: int) -> None:
+    assert await processes.probe(Health(tcp=f"127.0.0.1:{port}"), UNIT_SPEC) is None
+    closed = f"127.0.0.1:{await free_port()}"
+    assert await processes.probe(Health(tcp=closed), UNIT_SPEC) == f"{closed}: connection refused"
+    assert "no HOST:PORT" in (await processes.probe(Health(tcp="x"), UNIT_SPEC) or "")
+
+
+@needs_root
+async def test_a_command_runs_as_the_unit(processes: LinuxProcesses) -> None:
+    """In its environment and as its account."""
+    unit = spec("true", env={"A": "1"}, user="nobody")
+    good = Health(command=("/bin/sh", "-c", "test $A$(id -un) = 1nobody"))
+    assert await processes.probe(good, unit) is None
+    bad = Health(command=("/bin/sh", "-c", "echo why; exit 3"))
+    assert await processes.probe(bad, unit) == "/bin/sh: exit 3: why"
+    missing = await processes.probe(Health(command=("/no/such",)), unit)
+    assert missing == "/no/such: exit 127: cannot execute /no/such: No such file or directory"
+
+
+async def test_a_command_is_killed_with_all_that_it_started(
+    processes: LinuxProcesses, tmp_path: Path
+) -> None:
+    """At the timeout, and what it leaves behind in the background at its end."""
+    hangs = Health(
+        command=("/bin/sh", "-c", f"setsid sleep 60 & echo $! > {tmp_path}/child; wait"),
+        timeout_ms=300,
+    )
+    assert await processes.probe(hangs, UNIT_SPEC) == "/bin/sh: no end within 300 ms"
+    assert not alive(int((tmp_path / "child").read_text()))
+    leaves = Health(command=("/bin/sh", "-c", f"setsid sleep 60 & echo $! > {tmp_path}/child"))
+    assert await processes.probe(leaves, UNIT_SPEC) is None
+    assert not alive(int((tmp_path / "child").read_text()))

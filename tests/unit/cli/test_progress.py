@@ -1,0 +1,70 @@
+"""What an apply shows."""
+
+import pytest
+
+from keyplane.cli import progress
+from keyplane.model.diagnostic import Diagnostic, Severity
+from keyplane.model.plan import Diff
+from keyplane.parts.control_messages import Ended, Failure, Proposal
+
+
+def shown(severity: Severity, capsys: pytest.CaptureFixture[str]) -> str:
+    row = Diagnostic(code="x", subject="web:main", path="", message="wrong", severity=severity)
+    diff = Diff(
+        deactivate=["web:main@alpha"],
+        activate=[],
+        reload=[],
+        rewire=[],
+        untouched=[],
+        moves=[],
+        retags=[],
+        units={},
+        why={},
+    )
+    progress.show_proposal(
+        Proposal(
+            fleet="f",
+            revision=None,
+            digest="",
+            parent=None,
+            generation="g",
+            diagnostics=[row],
+            diff=diff,
+            entries=0,
+        )
+    )
+    return capsys.readouterr().out
+
+
+def test_errors_are_shown_without_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing is applied, and an entry that only lacks its plan would be shown as stopped."""
+    assert "web:main@alpha  stop" not in shown(Severity.ERROR, capsys)
+
+
+def test_warnings_are_shown_before_the_difference(capsys: pytest.CaptureFixture[str]) -> None:
+    out = shown(Severity.WARNING, capsys)
+    assert 0 <= out.index("x wrong") < out.index("- web:main@alpha  stop")
+
+
+def test_a_log_is_shown_with_its_lines_cut_and_nothing_in_them_obeyed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What a failed unit printed hides neither the cause above it nor the sum below it."""
+    failure = Failure(entry="web:main@alpha", cause="page is failed", log=["y" * 8000, "\x1b[2J"])
+    progress.show_end(
+        Ended(
+            outcome="failed",
+            started=0,
+            restarted=0,
+            reloaded=0,
+            stopped=0,
+            untouched=0,
+            milliseconds=0,
+            failures=[failure],
+        )
+    )
+    err = capsys.readouterr().err
+    assert "keyplane logs web:main@alpha" in err
+    assert max(len(line) for line in err.splitlines()) < 500
+    assert "\x1b[2J" not in err
+    assert "\\x1b[2J" in err

@@ -1,0 +1,63 @@
+"""Which archives of the store are held: by what twenty generations name, and machines run."""
+
+import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+
+import msgspec
+import nacl.signing
+
+from keyplane.model.names import Digest, EntryId
+from keyplane.parts.collecting import Collecting
+from keyplane.parts.offering import Offering
+from keyplane.ports import ordering
+from keyplane.ports.inventory import StoredPlan
+from keyplane.testing.bus import MemoryBus, MemoryControllerBus
+from keyplane.testing.clock import ManualClock
+from keyplane.testing.inventory import MemoryInventory
+from keyplane.testing.store import MemoryStore
+from tests.contract.inventory.values import digest, planned, stored
+
+
+def naming(number: int) -> StoredPlan:
+    """A target whose one entry has an archive of its own."""
+    name = EntryId("mygame:server@alpha")
+    plan, made = stored(f"g{number}", {"mygame": f"v{number}"}), planned(f"v{number}")
+    entry = msgspec.structs.replace(made.entry, artifacts={"code": archive(number)})
+    return replace(plan, entries={name: replace(made, entry=entry)})
+
+
+def archive(number: int) -> Digest:
+    return Digest(digest(f"archive {number}"))
+
+
+async def test_the_archive_of_the_twenty_first_generation_goes() -> None:
+    inventory, store, clock = MemoryInventory(), MemoryStore(), ManualClock()
+    collecting = Collecting(
+        inventory=inventory,
+        offering=Offering(
+            inventory=inventory,
+            bus=MemoryControllerBus(MemoryBus()),
+            clock=clock,
+            key=nacl.signing.SigningKey.generate(),
+        ),
+        shelf=store,
+        controller=SimpleNamespace(work=asyncio.Lock()),  # type: ignore[arg-type]
+        clock=clock,
+    )
+    count = ordering.GENERATIONS_KEPT + 1
+    for number in range(count):
+        store.archives[archive(number)], store.made[archive(number)] = b"", number
+        await inventory.commit(
+            naming(number),
+            parent=digest(f"g{number - 1}") if number else None,
+            rollout=b"",
+            base={},
+            who="ana",
+            at_ms=number,
+        )
+    looked = await collecting.look()
+    assert [each.digest for each in looked.archives if each.goes] == [archive(0)]
+    swept = await collecting.sweep()
+    assert swept.removed == [archive(0)]
+    assert len(store.archives) == ordering.GENERATIONS_KEPT

@@ -1,0 +1,93 @@
+"""A command line outlives the controller that it speaks to."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from keyplane.parts import change_messages as changes
+from keyplane.parts import control_messages as messages
+from keyplane.parts import unix_socket
+from keyplane.parts.control_client import ControlClient
+from keyplane.ports.control import ControlUnreachableError
+
+READY = msgspec.json.encode(messages.Ready(machines=["alpha"], generation=None))
+
+
+def answer(connection: socket.socket) -> None:
+    with connection:
+        connection.recv(65536)
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(READY)}\r\n\r\n"
+        connection.sendall(head.encode() + READY)
+
+
+def hang_up(connection: socket.socket) -> None:
+    with connection:
+        connection.recv(65536)
+
+
+@contextlib.contextmanager
+def controllers(path: Path, *lives: Callable[[socket.socket], None]) -> Iterator[list[int]]:
+    """One after the other on one path, each for one question; counts how many were asked."""
+    asked: list[int] = []
+
+    def run() -> None:
+        for number, live in enumerate(lives):
+            with unix_socket.listen(path) as server:
+                server.settimeout(20)
+                connection, _ = server.accept()
+                asked.append(number)
+                live(connection)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield asked
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_one_that_is_started_meanwhile_is_waited_for(tmp_path: Path) -> None:
+    """Its socket refuses at first: nothing was said yet."""
+    path = tmp_path / "control.sock"
+    unix_socket.listen(path).close()
+    tries: list[None] = []
+
+    def comes_back() -> bool:
+        tries.append(None)
+        if len(tries) == 3:
+            held.enter_context(controllers(path, answer))
+        return True
+
+    with contextlib.ExitStack() as held:
+        assert ControlClient(path, comes_back=comes_back).ready().machines == ["alpha"]
+    assert len(tries) >= 3
+
+
+def test_what_changes_nothing_is_asked_again(tmp_path: Path) -> None:
+    path = tmp_path / "control.sock"
+    with controllers(path, hang_up, hang_up, answer) as asked:
+        client = ControlClient(path, comes_back=lambda: True)
+        assert client.ready().machines
+    assert asked == [0, 1, 2]
+
+
+def test_an_apply_that_was_heard_is_not_said_twice(tmp_path: Path) -> None:
+    """Whoever asked is told that it is not known what came of it."""
+    path = tmp_path / "control.sock"
+    apply = messages.Apply(
+        asked=changes.Directory(files={}), parent=None, revision=None, generation=""
+    )
+    with controllers(path, hang_up) as asked:
+        client = ControlClient(path, comes_back=lambda: True)
+        with pytest.raises(ControlUnreachableError):
+            list(client.apply(apply))
+    assert asked == [0]
+
+
+def test_one_that_does_not_come_back_is_not_waited_for(tmp_path: Path) -> None:
+    with pytest.raises(ControlUnreachableError, match="does not answer"):
+        ControlClient(tmp_path / "control.sock").ready()

@@ -1,0 +1,206 @@
+"""Parts are started again, ended together, and leave nothing behind."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from keyplane.parts import unix_socket
+from keyplane.parts.supervisor import Part, Supervisor
+from keyplane.ports.bus import BusServerError
+from keyplane.rollout.declaring_values import Rights
+
+SLEEPER = [sys.executable, "-c", "import signal; signal.pause()"]
+
+
+async def until(found: Callable[[], Any]) -> Any:
+    async with asyncio.timeout(20):
+        while not (value := found()):
+            await asyncio.sleep(0.01)
+        return value
+
+
+def part(name: str, folder: Path, command: list[str] = SLEEPER) -> Part:
+    return Part(name=name, command=lambda: command, log_file=folder / f"{name}.log")
+
+
+async def test_a_part_that_was_killed_is_started_again(tmp_path: Path) -> None:
+    """Under another pid, and ended with its task."""
+    one = part("one", tmp_path)
+    task = asyncio.create_task(one.run())
+    first = await until(lambda: one.pid)
+    os.kill(first, signal.SIGKILL)
+    second = await until(lambda: one.pid if one.pid not in (None, first) else None)
+    assert one.starts == 2
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert not Path(f"/proc/{second}").exists()
+
+
+async def test_a_part_that_cannot_start_says_why_and_is_tried_again(tmp_path: Path) -> None:
+    """The command is asked again before each try."""
+    commands: list[list[str] | BusServerError] = [
+        BusServerError("another process runs the bus"),
+        ["/nowhere/to/be/found"],
+        SLEEPER,
+    ]
+
+    def command() -> list[str]:
+        match commands[0]:
+            case BusServerError() as error:
+                raise error
+            case words:
+                return words
+
+    one = Part(name="one", command=command, log_file=tmp_path / "one.log")
+    task = asyncio.create_task(one.run())
+    for said in ("another process runs the bus", "/nowhere/to/be/found"):
+        await until(lambda said=said: said in str(one.problem))
+        del commands[0]
+    await until(lambda: one.pid)
+    assert one.starts == 1
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+class Running:
+    """A supervisor of sleepers, and questions to it."""
+
+    def __init__(self, folder: Path, controller: list[str] = SLEEPER) -> None:
+        self.path = folder / "run" / "s"
+        self.admitted: list[tuple[str, ...]] = []
+        self.permitted: list[Mapping[str, Rights]] = []
+        self.supervisor = Supervisor(
+            bus=part("bus", folder),
+            controller=part("controller", folder, controller),
+            agent=lambda machine: part(f"agent {machine}", folder),
+            admit=lambda machines: self.admitted.append(tuple(machines)),
+            permit=self.permitted.append,
+        )
+        self.lock = folder / "lock"
+        self.lock.touch()
+        self.task = asyncio.create_task(self.supervisor.run(self.path, ["alpha"], self.lock))
+
+    async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        await until(self.path.exists)
+        return await asyncio.to_thread(_ask, self.path, request)
+
+    async def pids(self) -> dict[str, int]:
+        """Once all parts run."""
+        async with asyncio.timeout(20):
+            while True:
+                parts = await self.ask({"do": "parts"})
+                if all(each["pid"] is not None for each in parts.values()):
+                    return {name: each["pid"] for name, each in parts.items()}
+                await asyncio.sleep(0.01)
+
+    async def stop(self) -> None:
+        await self.ask({"do": "stop"})
+        await asyncio.wait_for(self.task, 20)
+
+
+async def test_the_controller_says_which_agents_run(tmp_path: Path) -> None:
+    """Agents come and go by the list; users are admitted first; `stop` ends all of them."""
+    running = Running(tmp_path)
+    before = await running.pids()
+    assert set(before) == {"bus", "controller", "agent alpha"}
+    await running.ask({"do": "agents", "machines": ["beta"]})
+    after = await running.pids()
+    assert set(after) == {"bus", "controller", "agent beta"}
+    assert (after["bus"], after["controller"]) == (before["bus"], before["controller"])
+    assert running.admitted == [("alpha",), ("beta",)]
+    assert "unknown" in (await running.ask({"do": "nonsense"}))["error"]
+    await running.stop()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in {*before.values(), *after.values()})
+
+
+async def test_a_part_that_ends_again_and_again_is_told_while_it_runs(tmp_path: Path) -> None:
+    """Whoever asks between two ends hears of the last one."""
+    running = Running(
+        tmp_path, ["sh", "-c", f"test -e {tmp_path}/x && sleep 60; >{tmp_path}/x; exit 7"]
+    )
+    await until((tmp_path / "x").exists)
+    await running.pids()
+    told = (await running.ask({"do": "parts"}))["controller"]
+    assert (told["pid"] is not None, told["problem"]) == (True, "ended with status 7")
+    await running.stop()
+
+
+async def test_a_socket_that_was_removed_is_made_anew(tmp_path: Path) -> None:
+    """With its folder, and no part is started again for it."""
+    running = Running(tmp_path)
+    before = await running.pids()
+    running.path.unlink()
+    running.path.parent.rmdir()
+    assert await running.pids() == before
+    await running.stop()
+
+
+async def test_a_supervisor_whose_state_was_removed_ends(tmp_path: Path) -> None:
+    """Nobody could ever reach it again, and its parts would write into nothing."""
+    folder = tmp_path / "state"
+    folder.mkdir()
+    running = Running(folder)
+    pids = await running.pids()
+    shutil.rmtree(folder)
+    await asyncio.wait_for(running.task, 20)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids.values())
+
+
+async def test_a_supervisor_whose_lock_was_removed_ends_although_it_is_reached(
+    tmp_path: Path,
+) -> None:
+    """Its parts put back of the state what they write into; what is gone they never find out."""
+    running = Running(tmp_path)
+    pids = await running.pids()
+    with running.lock.open():  # as who holds it has it
+        running.lock.unlink()
+        running.lock.touch()
+        await asyncio.wait_for(running.task, 20)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids.values())
+
+
+async def test_one_that_ends_takes_no_more_agents(tmp_path: Path) -> None:
+    """Who asks for agents then starts another supervisor."""
+    running = Running(tmp_path)
+    await running.pids()
+    with unix_socket.connect(running.path) as client, client.makefile("rwb") as stream:
+
+        def both() -> list[Any]:
+            for request in ({"do": "stop"}, {"do": "agents", "machines": ["alpha"]}):
+                stream.write(json.dumps(request).encode() + b"\n")
+            stream.flush()
+            return [json.loads(stream.readline()) for _ in range(2)]
+
+        answers = await asyncio.to_thread(both)
+    assert answers == [{"ok": True}, {"error": "it is ending"}]
+    await asyncio.wait_for(running.task, 20)
+
+
+def _ask(path: Path, request: dict[str, Any]) -> dict[str, Any]:
+    with unix_socket.connect(path) as client, client.makefile("rwb") as stream:
+        stream.write(json.dumps(request).encode() + b"\n")
+        stream.flush()
+        return json.loads(stream.readline())
+
+
+def test_a_socket_may_lie_deeper_than_an_address_holds(tmp_path: Path) -> None:
+    """Both ends go through the directory, and the old socket is replaced."""
+    deep = tmp_path / ("d" * 120)
+    deep.mkdir()
+    for _ in range(2):
+        with unix_socket.listen(deep / "s"), unix_socket.connect(deep / "s"):
+            pass
+
+
+async def test_what_each_machine_may_say_and_read_is_passed_on(tmp_path: Path) -> None:
+    running = Running(tmp_path)
+    rights = {"alpha": {"says": ["a/provides/p/x"], "reads": []}}
+    assert await running.ask({"do": "permit", "rights": rights}) == {"ok": True}
+    assert running.permitted == [{"alpha": Rights(says=("a/provides/p/x",))}]
+    await running.stop()
