@@ -347,7 +347,7 @@ def test_several_commands_at_once_all_end_in_words(fleet: Fleet) -> None:
         assert "Traceback" not in out + err
         if status != 0:
             assert status == 1
-            assert "was quicker" in err or "took over" in err, (out, err)
+            assert "was quicker" in err or "took this one over" in err, (out, err)
     made = [each for each in history(fleet) if each["revision"] > before]
     assert {each["verb"] for each in made} == {"set"}
     fleets.wait_for(lambda: fleet.run("status", exit_status=None).exit == 0, "all is well")
