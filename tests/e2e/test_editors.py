@@ -152,10 +152,13 @@ def test_an_edit_is_a_revision_with_its_author_and_leaves_all_else_as_it_was(fle
 def test_a_directory_that_lacks_others_edits_is_not_applied(fleet: Fleet) -> None:
     """They are shown, by whom and what; exported first they are kept beside one's own."""
     base = newest(fleet)["revision"]
-    fleet.run("set", "page.size", "7", "--yes", "--why", "they asked")
+    ran = fleet.run("set", "page.size", "7", "--yes", "--why", "they asked")
+    assert f"revision {base + 1} is not in this directory: `keyplane export` brings it" in ran.out
     fleet.edit("fleet.toml", "# what they look at", "# what all look at")
     ran = fleet.run("apply", "--yes", exit_status=1)
-    assert f"since revision {base}" in ran.err
+    assert (
+        f"since revision {base}, which this directory descends from: with `set` by {ME}" in ran.err
+    )
     assert f"revision {base + 1}" in ran.err
     assert ME in ran.err
     assert "set: they asked (page.main.size = 7)" in ran.err
@@ -181,7 +184,7 @@ def test_somebody_may_go_over_the_edits_that_he_looked_at(fleet: Fleet) -> None:
     fleet.run("set", "page.title", "theirs", "--yes")
     fleet.edit("fleet.toml", "settings.main.title = ", "settings.main.title = 'mine' # ")
     ran = fleet.run("apply", "--yes", "--over", str(base), exit_status=1)
-    assert f"--over {base}: the newest revision is {base + 1}" in ran.err
+    assert f"since revision {base}, which `--over` names: with `set` by {ME}" in ran.err
     assert title(fleet) == "theirs"
     fleet.run("apply", "--yes", "--over", str(base + 1))
     assert title(fleet) == "mine"
@@ -194,7 +197,9 @@ def test_a_text_that_is_the_newest_already_is_no_reason_to_refuse(fleet: Fleet) 
     fleet.run("set", "page.title", "same", "--yes")
     path.write_text(fleet.run("show", str(newest(fleet)["revision"]), "fleet.toml").out)
     (fleet.directory / ".keyplane" / "base.json").unlink()
-    assert ends(fleet.run("apply", "--yes", "--json"))["outcome"] == "done"
+    for _ in range(2):
+        assert ends(fleet.run("apply", "--yes", "--json"))["outcome"] == "done"
+        assert fleet.run("audit", "--json", "--tail", "1").json[0]["detail"]["changed"] is False
     fleet.edit("fleet.toml", "same", "other")
     fleet.run("apply", "--yes")
     assert title(fleet) == "other"

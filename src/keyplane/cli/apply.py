@@ -21,7 +21,7 @@ from keyplane.ports import ordering
     "--over",
     metavar="REVISION",
     type=click.IntRange(min=1),
-    help="Apply DIR although others edited the fleet since, up to this revision.",
+    help="Apply DIR although the fleet was edited since, up to this revision.",
 )
 @click.option("--push", is_flag=True, help="Send what policies only record, to every machine.")
 @asking.options
@@ -30,8 +30,8 @@ def command(
 ) -> None:
     """Make DIR the fleet's target: providers first, each step when the last one is healthy.
 
-    Shows the difference first, then each entry as it becomes healthy. What others edited since
-    DIR was last applied or exported is shown, and nothing is applied over it. Exit status: 0
+    Shows the difference first, then each entry as it becomes healthy. What was edited since DIR
+    was last applied or exported is shown, and nothing is applied over it. Exit status: 0
     done, 1 something failed or was refused, 3 the documents have errors and nothing was applied,
     4 done but for machines that were not heard, 5 something failed and all is as it was before, 6
     that failed too.

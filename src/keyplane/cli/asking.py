@@ -1,5 +1,6 @@
 """What all commands that change the fleet have in common: show, ask, do, and tell."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -9,15 +10,16 @@ from typing import Any, Protocol
 import click
 import msgspec
 
-from keyplane.cli import progress, reading, revisions, rows
+from keyplane.cli import fleets, progress, reading, revisions, rows
 from keyplane.cli.registry import EXIT_INTERRUPTED
 from keyplane.model.volumes import Choice
 from keyplane.parts import change_messages as changes
 from keyplane.parts import control_messages as messages
-from keyplane.parts import embedded, volume_choices
+from keyplane.parts import descent, embedded, volume_choices
 from keyplane.parts.control_client import ControlClient, RefusedError
 from keyplane.parts.state_dir import StateDir
 from keyplane.ports.control import ControlUnreachableError
+from keyplane.ports.errors import PortError
 
 _CHOICES = tuple(each.value for each in Choice)
 EXIT_FAILED = 1
@@ -45,6 +47,11 @@ class Manner:
 
 class Keeping(Protocol):
     """Who writes down how far his text came."""
+
+    @property
+    def text(self) -> StateDir:
+        """The directory that it stands in."""
+        ...
 
     def sending(self, proposal: messages.Proposal) -> None: ...
     def begun(self, revision: int) -> None: ...
@@ -102,7 +109,7 @@ def carry_out(
         if manner.as_json:
             click.echo(msgspec.json.encode(error.problem).decode())
         else:
-            _show_refusal(error.problem)
+            _show_refusal(error.problem, fleets.text_here(state) if keep is None else keep.text)
         return reading.EXIT_ROWS if error.problem.diagnostics else EXIT_FAILED
 
 
@@ -151,9 +158,42 @@ def _carry_out(  # noqa: PLR0913, PLR0917  # what was asked, and how
         push=manner.push,
         volumes=volumes,
     )
-    if keep is not None:
-        keep.sending(proposal)
-    return watch(state, client.apply(order), as_json=manner.as_json, keep=keep)
+    if keep is None:
+        keep = _Beside(client, fleets.text_here(state))
+    keep.sending(proposal)
+    exit_status = watch(state, client.apply(order), as_json=manner.as_json, keep=keep)
+    if isinstance(keep, _Beside) and not manner.as_json:
+        keep.tell()
+    return exit_status
+
+
+@dataclass(slots=True)
+class _Beside:
+    """An edit of the fleet's text that is in no directory yet."""
+
+    client: ControlClient
+    text: StateDir
+    revision: int | None = None
+
+    def sending(self, proposal: messages.Proposal) -> None:
+        """There is nothing to remember: the directory stays as it is."""
+
+    def begun(self, revision: int) -> None:
+        self.revision = revision
+
+    def tell(self) -> None:
+        """Whoever applies the directory next would be refused: say how it gets the edit."""
+        known = descent.read(self.text)
+        if self.revision is None or known is None:
+            return
+        with contextlib.suppress(PortError):
+            if self.client.revision(self.revision).digest == known.digest:
+                return
+        named = fleets.argument(self.text)
+        where = str(fleets.named(self.text)) if named else "this directory"
+        click.echo(
+            f"  revision {self.revision} is not in {where}: `keyplane export{named}` brings it there"
+        )
 
 
 def watch(
@@ -222,7 +262,7 @@ def _confirmed() -> bool:
         sys.exit(EXIT_INTERRUPTED)
 
 
-def _show_refusal(problem: messages.Problem) -> None:
+def _show_refusal(problem: messages.Problem, text: StateDir) -> None:
     rows.show(problem.diagnostics)
     mark = click.style("x", fg="red")
     click.echo(f"{mark} {rows.plain(problem.message)}", err=True)
@@ -235,15 +275,18 @@ def _show_refusal(problem: messages.Problem) -> None:
         click.echo("this directory would make of it:", err=True)
         for line in revisions.cut(problem.difference):
             click.echo(line, err=True)
-    for way in (*problem.ways, *_ways(problem)):
+    for way in (*problem.ways, *_ways(problem, text)):
         click.echo(f"  resolution: {way}", err=True)
 
 
-def _ways(problem: messages.Problem) -> Iterator[str]:
-    newest = problem.revision
+def _ways(problem: messages.Problem, text: StateDir) -> Iterator[str]:
+    newest, named = problem.revision, fleets.argument(text)
     if problem.code in ("edited-since", "unknown-descent"):
-        yield "`keyplane export` brings them into this directory, beside what was edited here"
-        yield f"`keyplane apply --over {newest}` applies this directory as it is, and takes them back"
+        yield f"`keyplane export{named}` brings that into this directory, beside what was edited here"
+        yield (
+            f"`keyplane apply{named} --over {newest}` applies this directory as it is, "
+            "and takes that back"
+        )
     elif problem.code in ("target-moved", "plan-moved"):
         yield "say it again: the difference is shown anew, on top of what there is now"
 

@@ -40,7 +40,8 @@ def _detail(detail: Any) -> str:
         return "" if detail is None else json.dumps(detail, ensure_ascii=False)
     said = cast("dict[str, Any]", detail)
     known = {name: value for name, value in said.items() if value is not None}
-    return ", ".join(f"{name} {_value(name, value)}" for name, value in known.items())
+    nothing = ["no change"] if known.pop("changed", True) is False else []
+    return ", ".join(nothing + [f"{name} {_value(name, value)}" for name, value in known.items()])
 
 
 def _value(name: str, value: Any) -> str:

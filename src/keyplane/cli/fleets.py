@@ -1,5 +1,6 @@
 """Which fleet a command means: a directory that was named, or the one that we stand in."""
 
+import contextlib
 import shlex
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,26 @@ def text_of(directory: Path | None, state: StateDir) -> StateDir:
     if directory is not None:
         return state_dir.of_fleet(directory)
     return _nearest(Path.cwd()) or state
+
+
+def text_here(state: StateDir) -> StateDir:
+    """Where the text is of somebody who named no directory, of the control plane of `state`."""
+    found = _nearest(Path.cwd())
+    return found if found is not None and state_beside(found.fleet) == state else state
+
+
+def argument(text: StateDir) -> str:
+    """How a command line names a fleet directory, with a space before it; empty where we stand."""
+    if _nearest(Path.cwd()) == text:
+        return ""
+    return f" {shlex.quote(str(named(text)))}"
+
+
+def named(text: StateDir) -> Path:
+    """A fleet directory as it is short to say from here."""
+    with contextlib.suppress(ValueError):
+        return text.fleet.relative_to(Path.cwd())
+    return text.fleet
 
 
 def state_beside(directory: Path) -> StateDir | None:

@@ -165,6 +165,7 @@ def sum_line(end: messages.Ended) -> str:
     """One line: `1 restarted, 0 reloaded, 5 untouched, 1.3 s`; what did not happen is left out."""
     parts = [f"{end.started} started"] if end.started else []
     parts += [f"{end.restarted} restarted", f"{end.reloaded} reloaded"]
+    parts += [f"{end.applied} applied with no restart"] if end.applied else []
     parts += [f"{end.stopped} stopped"] if end.stopped else []
     parts += [f"{end.untouched} untouched", f"{end.milliseconds / 1000:.1f} s"]
     return ("" if end.outcome == "done" else f"{end.outcome}: ") + ", ".join(parts)

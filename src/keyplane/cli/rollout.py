@@ -137,7 +137,8 @@ def say(
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
     else:
-        click.echo(f"rollout {asked.number} {told}" if is_of_one else f"the fleet {told}")
+        what = f"rollout {asked.number} {told}" if is_of_one else f"the fleet {told}"
+        click.echo(what if found.changed else f"{what} already")
 
 
 def again(directory: Path | None, asked: rollout_messages.Again, *, as_json: bool) -> int:

@@ -57,9 +57,19 @@ class Collecting:
         metrics.store_archives.set(len(holdings))
         metrics.store_bytes.set(sum(each.size for each in holdings))
 
-    async def set_automatic(self, *, automatic: bool) -> collection_messages.Collection:
-        await asyncio.to_thread(self._shelf.set_automatic, automatic=automatic)
+    async def set_automatic(self, *, automatic: bool, who: str) -> collection_messages.Collection:
+        if await asyncio.to_thread(lambda: self._shelf.automatic) != automatic:
+            await asyncio.to_thread(self._shelf.set_automatic, automatic=automatic)
+            word = "on" if automatic else "off"
+            await self._controller.audit(who, "collection", automatic=word)
         return await self.look()
+
+    async def let_go(self, who: str) -> collection_messages.Collection:
+        """Sweep, as somebody asked for it."""
+        found = await self.sweep()
+        if found.removed:
+            await self._controller.audit(who, "collection", archives=len(found.removed))
+        return found
 
     async def sweep(self) -> collection_messages.Collection:
         """Let go of what nothing names; in the answer, of what is there afterwards."""

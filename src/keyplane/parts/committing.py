@@ -11,7 +11,7 @@ from keyplane.parts.planning import Base, Planned, Planning
 from keyplane.parts.revising import Made
 from keyplane.parts.rolling import Rolling
 from keyplane.parts.volumes import Volumes
-from keyplane.ports.inventory import Change, StoredPlan
+from keyplane.ports.inventory import NO_CHANGE, Change, StoredPlan
 from keyplane.ports.store import ArtifactIntake
 from keyplane.rollout import declaring_values
 from keyplane.rollout.declaring_values import Rights
@@ -70,7 +70,7 @@ class Committing:
             verb=made.verb,
             why=f"{why} ({made.said})" if why and made.said else why or made.said,
             moved=len(moved),
-            detail=made.detail,
+            detail={**made.detail, **(NO_CHANGE if _is_so(made, planned, base, target) else {})},
         )
         await self.people.forget(stored)
         return await self.rolling.begin(
@@ -94,6 +94,19 @@ class Committing:
         for digest in planned.archives:
             if not await self.store.has(digest):
                 await self.store.put(digest, self.planning.archive(planned, digest))
+
+
+def _is_so(made: Made, planned: Planned, base: Base, target: StoredPlan | None) -> bool:
+    """Whether all that is asked for holds already, sent and known to be well."""
+    return (
+        target is not None
+        and made.revision == target.revision
+        and made.cordon is None
+        and not made.take
+        and planned.plan.generation == target.plan.generation
+        and not base.unproven
+        and base.entries is target.entries  # else something of it was not sent yet
+    )
 
 
 def _everybody(stored: StoredPlan, base: Base) -> frozenset[MachineName]:

@@ -35,8 +35,9 @@ def application(
         if request.method == "GET":
             return _answer(await collecting.look())
         if wanted is not None:
-            return _answer(await collecting.set_automatic(automatic=wanted == "on"))
-        return _answer(await collecting.sweep())
+            who, automatic = peer(request), wanted == "on"
+            return _answer(await collecting.set_automatic(automatic=automatic, who=who))
+        return _answer(await collecting.let_go(peer(request)))
 
     async def ready(_: Request) -> Response:
         return _answer(await controller.ready())

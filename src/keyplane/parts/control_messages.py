@@ -133,6 +133,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="e
     stopped: int
     untouched: int
     milliseconds: int
+    applied: int = 0
+    """Entries that are another now, of which every process stayed."""
     failures: list[Failure] = []
     unsent: list[str] = []
     """Entries that were never switched."""

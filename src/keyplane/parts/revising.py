@@ -5,7 +5,7 @@ made of it since before his own goes over theirs.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
@@ -30,6 +30,8 @@ Json = Any
 
 EDITS_SHOWN = 20
 """Revisions that are shown one by one to whoever is behind; of more, the newest."""
+EDITORS_NAMED = 3
+"""In the first line: all of them stand above their edits below it."""
 BEGINNING_MIN = 4
 """Digits of a generation by which it may be named."""
 
@@ -96,21 +98,13 @@ class Revising:
             return made
         if asked.over is not None:
             if asked.over != newest.number:
-                raise await self._edited_since(
-                    asked.over,
-                    newest,
-                    f"--over {asked.over}: the newest revision is {newest.number}",
-                )
+                raise await self._edited_since(asked.over, newest, "`--over` names")
             return made
         since = await self._since(asked.descent, newest)
         if since is None:
             raise self._unknown(asked, newest)
         if since != newest.number:
-            raise await self._edited_since(
-                since,
-                newest,
-                f"others edited the fleet since revision {since}, which this directory descends from",
-            )
+            raise await self._edited_since(since, newest, "this directory descends from")
         return made
 
     async def _since(self, descent: changes.Descent | None, newest: Revision) -> int | None:
@@ -130,18 +124,22 @@ class Revising:
                     return number
         return descent.revision
 
-    async def _edited_since(self, since: int, newest: Revision, why: str) -> RefusedError:
+    async def _edited_since(self, since: int, newest: Revision, known: str) -> RefusedError:
         notes = {
             each.number: each
             for each in await self._inventory.history(max(1, newest.number - since))
             if each.number > since
         }
+        rows = [row(notes[number]) for number in sorted(notes)]
         shown = [
-            changes.Edited(revision=row(notes[number]), difference=await self.difference(number))
-            for number in sorted(notes)[-EDITS_SHOWN:]
+            changes.Edited(revision=each, difference=await self.difference(each.revision))
+            for each in rows[-EDITS_SHOWN:]
         ]
+        message = f"the fleet was edited since revision {since}, which {known}"
+        if rows:
+            message += f": with {edited_by(rows)}"
         return RefusedError(
-            Problem(code="edited-since", message=why, edits=shown, revision=newest.number)
+            Problem(code="edited-since", message=message, edits=shown, revision=newest.number)
         )
 
     def _unknown(self, asked: changes.Directory, newest: Revision) -> RefusedError:
@@ -341,6 +339,14 @@ def _is_fact(path: str) -> bool:
 
 def short(generation: str) -> str:
     return generation.removeprefix("sha256-")[:12]
+
+
+def edited_by(rows: Sequence[changes.RevisionRow]) -> str:
+    """Who edited, and with what: each once, and of many the first."""
+    acts = list(dict.fromkeys((each.verb or "apply", each.who) for each in rows))
+    told = [f"`{verb}` by {who}" for verb, who in acts[:EDITORS_NAMED]]
+    more = [f"{len(acts) - EDITORS_NAMED} more"] if len(acts) > EDITORS_NAMED else []
+    return ", ".join((*told, *more))
 
 
 def row(note: RevisionNote) -> changes.RevisionRow:

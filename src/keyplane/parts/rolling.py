@@ -161,7 +161,7 @@ class Rolling:
         async with self._taken_up():
             if self._state is None:
                 return
-            self._telling.tell(report, self._state.keys)
+            self._telling.tell(report, self._state)
             await self._feed(Reported(report=report, now_ms=self._now_ms()))
 
     async def heard(self, machine: MachineName) -> tuple[str, int]:

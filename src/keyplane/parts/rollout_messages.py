@@ -43,6 +43,8 @@ class RolloutView(msgspec.Struct, frozen=True, kw_only=True):
     rollout: RolloutRow
     machines: list[RolloutMachine]
     end: messages.Ended | None
+    changed: bool = True
+    """Of the answer to a word: false where it was so already."""
 
 
 class Frozen(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +52,8 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
 
     frozen: str
     """By whom, and why; empty where the fleet is not."""
+    changed: bool = True
+    """False where it was so already."""
 
 
 class RolloutAct(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from keyplane.model.declaration import EntryState
 from keyplane.model.names import Digest, MachineName, split_entry
 from keyplane.parts import control_messages as messages
@@ -14,7 +16,7 @@ from keyplane.parts.planning import Base, Planning
 from keyplane.parts.rolling import Rolling
 from keyplane.parts.volumes import Volumes
 from keyplane.ports.clock import Clock
-from keyplane.ports.inventory import Inventory, StoredPlan, StoredRollout
+from keyplane.ports.inventory import NO_CHANGE, Inventory, StoredPlan, StoredRollout
 from keyplane.rollout import machine, progress, reckoning, view
 from keyplane.rollout import state as states
 from keyplane.rollout.planned import same_declared
@@ -74,14 +76,14 @@ class Rollouts:
     async def act(
         self, asked: rollout_messages.RolloutAct
     ) -> rollout_messages.RolloutView | rollout_messages.Frozen:
-        """Do it, or refuse it; it is in the audit log once it is done."""
+        """Do it, or refuse it; it is in the audit log once it is done, unless it was so already."""
         by = f"by {asked.who}" + (f": {asked.why}" if asked.why else "")
         if asked.verb in ("freeze", "thaw"):
-            await self.rolling.freeze(by if asked.verb == "freeze" else "")
-            await self._audit(asked, asked.verb, {})
-            return rollout_messages.Frozen(frozen=await self.inventory.frozen())
+            return await self._freeze(asked, by if asked.verb == "freeze" else "")
         latest, _ = await self._find(None)
         number = latest.number if asked.number is None else asked.number
+        if await self._is_so(asked, number, by):
+            return msgspec.structs.replace(await self.view(number), changed=False)
         match asked.verb:
             case "pause":
                 await self._tell(number, Paused(why=by, now_ms=0))
@@ -95,6 +97,28 @@ class Rollouts:
                 await self._close(number, by)
         await self._audit(asked, f"rollout {asked.verb}", {"rollout": number})
         return await self.view(number)
+
+    async def _freeze(
+        self, asked: rollout_messages.RolloutAct, why: str
+    ) -> rollout_messages.Frozen:
+        before = await self.inventory.frozen()
+        if changed := _is_new(asked, before, why):
+            await self.rolling.freeze(why)
+            await self._audit(asked, asked.verb, {})
+        return rollout_messages.Frozen(frozen=await self.inventory.frozen(), changed=changed)
+
+    async def _is_so(self, asked: rollout_messages.RolloutAct, number: int, by: str) -> bool:
+        """Whether a word on one rollout says what holds already."""
+        row, state = await self._find(number)
+        match asked.verb:
+            case "pause":
+                return row.open and not _is_new(asked, state.paused, by)
+            case "resume":
+                return row.open and not state.paused
+            case "close":
+                return not _is_new(asked, state.closed, by)
+            case _:
+                return False
 
     async def _audit(
         self, asked: rollout_messages.RolloutAct, what: str, about: Mapping[str, int]
@@ -133,10 +157,12 @@ class Rollouts:
             ),
             volumes=decided.change,
         )
+        _, state = await self._find(None)
+        about = {"machines": sorted(named)} if named else {"rollout": asked.retry}
         await self.inventory.audit(
             who=asked.who,
             what="push" if asked.retry is None else "rollout retry",
-            detail={"machines": sorted(named)} if named else {"rollout": asked.retry},
+            detail={**about, **({} if state.steps else NO_CHANGE)},
             at_ms=self.clock.now_ms(),
         )
         return events
@@ -229,6 +255,11 @@ def _machines(target: StoredPlan, base: Base) -> frozenset[MachineName]:
     placed = {split_entry(entry)[2] for entry in (*base.entries, *target.entries)}
     names = {*target.plan.machines, *placed}
     return frozenset(map(MachineName, names))
+
+
+def _is_new(asked: rollout_messages.RolloutAct, before: str, said: str) -> bool:
+    """Whether what is said is not so yet: another reason is something new, and none is not."""
+    return said != before and not (said and before and not asked.why)
 
 
 def _row(row: StoredRollout, state: State | None) -> rollout_messages.RolloutRow:

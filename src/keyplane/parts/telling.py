@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from keyplane.model.declaration import EntryReport, EntryState, Report
 from keyplane.model.names import Digest, EntryId, MachineName
 from keyplane.parts import control_messages as messages
-from keyplane.rollout import progress
+from keyplane.rollout import progress, reckoning
 from keyplane.rollout.outcome import Fate, Outcome, Trouble
 from keyplane.rollout.state import Event, Started, State
 
@@ -16,6 +16,8 @@ LISTENER_EVENTS_MAX = 10_000
 
 _REMOVED = "removed"
 _RELOADED = "reloaded"
+_APPLIED = "applied"
+_UNTOUCHED = "with no restart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +35,11 @@ class Telling:
     def __init__(self) -> None:
         self._listeners: list[asyncio.Queue[messages.Event]] = []
         self._known: dict[EntryId, _Known] = {}
+        self._applied: set[EntryId] = set()
 
     def begin(self, reports: Mapping[MachineName, Report]) -> None:
         """Take what the machines say now as known to all."""
+        self._applied = set()
         self._known = {
             entry: _known(report)
             for each in reports.values()
@@ -66,8 +70,9 @@ class Telling:
         if isinstance(event, messages.Ended):
             self._listeners = []  # who never looks is not waited for
 
-    def tell(self, report: Report, switched: Mapping[EntryId, Digest]) -> None:
+    def tell(self, report: Report, state: State) -> None:
         """Say which entries of the rollout are now in another state."""
+        switched: Mapping[EntryId, Digest] = state.keys
         for entry, each in report.entries.items():
             if entry not in switched:
                 continue
@@ -77,6 +82,10 @@ class Telling:
         for entry in [e for e in self._known if e.endswith(here) and e not in report.entries]:
             del self._known[entry]
             self.say(messages.EntryMoved(entry=entry, state=_REMOVED))
+        for entry in reckoning.applied(state, report):
+            if entry not in self._applied:
+                self._applied.add(entry)
+                self.say(messages.EntryMoved(entry=entry, state=_APPLIED, detail=_UNTOUCHED))
 
     def _tell_entry(self, entry: EntryId, report: EntryReport) -> None:
         """An entry whose processes stayed has come to nothing new but a reload."""
@@ -163,6 +172,7 @@ def ended(
         restarted=count(Fate.RESTARTED),
         reloaded=count(Fate.RELOADED),
         stopped=count(Fate.STOPPED),
+        applied=count(Fate.APPLIED),
         untouched=count(Fate.UNTOUCHED),
         milliseconds=outcome.ended_ms - outcome.started_ms,
         failures=[

@@ -105,6 +105,10 @@ class RevisionNote:
     """How many entries that one moved."""
 
 
+NO_CHANGE: Mapping[str, Json] = {"changed": False}
+"""In the audit log, of what somebody asked for that was so already."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """What somebody does to the fleet: one revision, and one row of the audit log.

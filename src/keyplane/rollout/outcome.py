@@ -53,6 +53,8 @@ class Fate(StrEnum):
     """A process was replaced."""
     RELOADED = "reloaded"
     STOPPED = "stopped"
+    APPLIED = "applied"
+    """It is another, and each of its processes is the same."""
     UNTOUCHED = "untouched"
     UNKNOWN = "unknown"
     """Sent, and no report tells of it."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from keyplane.model.declaration import EntryReport, Report, UnitReport, UnitState
+from keyplane.model.declaration import EntryReport, EntryState, Report, UnitReport, UnitState
 from keyplane.model.names import EntryId, MachineName, UnitName
 from keyplane.rollout import gate
 from keyplane.rollout.outcome import EntryFate, Fate, Outcome, Result
@@ -16,6 +16,7 @@ _RESULTS = {
     Phase.ROLLED_BACK: Result.ROLLED_BACK,
     Phase.ROLLBACK_FAILED: Result.ROLLBACK_FAILED,
 }
+_WELL = (EntryState.HEALTHY, EntryState.STALE)
 _COUNTED = (Fate.STARTED, Fate.RESTARTED, Fate.RELOADED, Fate.STOPPED)
 
 
@@ -83,7 +84,27 @@ def _fates(state: State) -> dict[EntryId, EntryFate]:
                 found[entry] = EntryFate(fate=Fate.UNKNOWN)
             else:
                 found[entry] = _fate(before.get(entry), after.get(entry))
+        if told:
+            for entry in applied(state, state.seen[machine].report):
+                found[entry] = EntryFate(fate=Fate.APPLIED)
     return found
+
+
+def applied(state: State, report: Report) -> tuple[EntryId, ...]:
+    """Entries that are what a step made of them, by the report, with every process as before."""
+    machine = report.machine
+    if machine not in state.offers or report.settled < state.offers[machine]:
+        return ()
+    before = _entries_of(state.before.get(machine))
+    works = [step.work(machine) for step in state.steps[: state.sent]]
+    return tuple(
+        entry
+        for entry in sorted({entry for work in works for entry in (*work.rekeyed, *work.live)})
+        if (after := report.entries.get(entry)) is not None
+        and after.key == state.keys.get(entry)
+        and after.state in _WELL
+        and _fate(before.get(entry), after).fate is Fate.UNTOUCHED
+    )
 
 
 def _tells(state: State, machine: MachineName) -> bool:

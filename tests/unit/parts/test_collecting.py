@@ -32,7 +32,13 @@ def archive(number: int) -> Digest:
 
 
 async def test_the_archive_of_the_twenty_first_generation_goes() -> None:
+    """And the audit log has who had it go, and who switched that on; not what was so already."""
     inventory, store, clock = MemoryInventory(), MemoryStore(), ManualClock()
+    said: list[tuple[str, str, dict[str, object]]] = []
+
+    async def audit(who: str, what: str, **detail: object) -> None:
+        said.append((who, what, detail))
+
     collecting = Collecting(
         inventory=inventory,
         offering=Offering(
@@ -42,7 +48,7 @@ async def test_the_archive_of_the_twenty_first_generation_goes() -> None:
             key=nacl.signing.SigningKey.generate(),
         ),
         shelf=store,
-        controller=SimpleNamespace(work=asyncio.Lock()),  # type: ignore[arg-type]
+        controller=SimpleNamespace(work=asyncio.Lock(), audit=audit),  # type: ignore[arg-type]
         clock=clock,
     )
     count = ordering.GENERATIONS_KEPT + 1
@@ -58,6 +64,13 @@ async def test_the_archive_of_the_twenty_first_generation_goes() -> None:
         )
     looked = await collecting.look()
     assert [each.digest for each in looked.archives if each.goes] == [archive(0)]
-    swept = await collecting.sweep()
+    for _ in range(2):
+        await collecting.set_automatic(automatic=True, who="ana")
+    swept = await collecting.let_go("ana")
     assert swept.removed == [archive(0)]
+    assert not (await collecting.let_go("ana")).removed
+    assert said == [
+        ("ana", "collection", {"automatic": "on"}),
+        ("ana", "collection", {"archives": 1}),
+    ]
     assert len(store.archives) == ordering.GENERATIONS_KEPT

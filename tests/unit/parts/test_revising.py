@@ -77,11 +77,14 @@ async def test_edits_since_are_told_the_oldest_first() -> None:
     one = await revising("a", "b", "c")
     problem = await refusal(one, changes.Directory(files=text("x"), descent=descent(1, "a")))
     assert problem.code == "edited-since"
+    since = "the fleet was edited since revision 1, which this directory descends from"
+    assert problem.message == f"{since}: with `set` by ada"
     assert [each.revision.revision for each in problem.edits] == [2, 3]
     assert '-fleet = "b"\n+fleet = "c"\n' in problem.edits[1].difference
     made = await one.made(changes.Directory(files=text("x"), over=3))
     assert made.parent == 3
     problem = await refusal(one, changes.Directory(files=text("x"), over=2))
+    assert "since revision 2, which `--over` names" in problem.message
     assert [each.revision.revision for each in problem.edits] == [3]
 
 

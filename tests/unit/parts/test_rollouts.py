@@ -1,6 +1,7 @@
 """A person's words on rollouts: retry, close, push."""
 
 import asyncio
+from typing import Literal
 
 import pytest
 
@@ -16,6 +17,8 @@ from keyplane.parts.rollouts import Rollouts
 from keyplane.parts.volumes import Volumes
 from keyplane.ports.store import Pack
 from tests.unit.parts.test_rolling import ALPHA, BETA, DB, KEY, WEB, World, all_of
+
+Verb = Literal["pause", "resume", "stop", "close", "freeze", "thaw"]
 
 
 class Desk(World):
@@ -192,3 +195,46 @@ async def test_a_machine_that_has_more_than_is_recorded_is_held_as_well() -> Non
         *(await desk.rollouts._find(None)),
     )
     assert unnamed == {BETA: "the last send to beta is not recorded"}
+
+
+async def test_what_is_so_already_is_told_as_that_and_stands_in_no_audit() -> None:
+    """Another reason is something new; none is not."""
+    desk = Desk()
+    await desk.apply({DB: "1", WEB: "1"})
+
+    async def said(verb: Verb, *, number: int | None = None, why: str = "") -> bool:
+        asked = RolloutAct(verb=verb, number=number, who="ada", why=why)
+        return (await desk.rollouts.act(asked)).changed
+
+    async def audited() -> int:
+        return len(await desk.inventory.audit_log(100))
+
+    before = await audited()
+    assert not await said("thaw")
+    assert not await said("resume", number=1)
+    assert await audited() == before
+    words: list[tuple[Verb, int | None]] = [("pause", 1), ("freeze", None)]
+    for verb, number in words:
+        assert await said(verb, number=number, why="the disk is full")
+        assert not await said(verb, number=number)
+        assert not await said(verb, number=number, why="the disk is full")
+        assert await said(verb, number=number, why="the disk is slow")
+        assert await audited() == (before := before + 2)
+    assert "the disk is slow" in await desk.inventory.frozen()
+    assert await said("thaw")
+    assert await said("resume", number=1)
+    assert await said("stop", number=1)
+    assert await said("close", number=1)
+    assert not await said("close", number=1)
+    assert await audited() == before + 4
+
+
+async def test_a_push_that_had_nothing_to_send_is_audited_as_that() -> None:
+    desk = Desk()
+    events = await desk.apply({DB: "1"})
+    await desk.report(ALPHA)
+    await all_of(events)
+    for _ in range(2):
+        await all_of(await desk.rollouts.again(Again(machines=[ALPHA], who="ada")))
+    details = [detail for _, _, what, detail in await desk.inventory.audit_log(2) if what == "push"]
+    assert details == [{"machines": [ALPHA], "changed": False}] * 2

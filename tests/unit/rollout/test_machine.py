@@ -4,7 +4,7 @@ from typing import Any
 
 from keyplane.model.declaration import EntryState, OfferNumber, Report, UnitState
 from keyplane.model.names import EntryId, MachineName
-from keyplane.rollout import deadlines
+from keyplane.rollout import deadlines, reckoning
 from keyplane.rollout import machine as rollout
 from keyplane.rollout import state as states
 from keyplane.rollout.outcome import Fate, Lack, Outcome, Result
@@ -103,6 +103,7 @@ def test_a_rollout_goes_tier_by_tier_and_counts_what_it_did():
         Fate.RESTARTED: 1,
         Fate.RELOADED: 0,
         Fate.STOPPED: 1,
+        Fate.APPLIED: 0,
         Fate.UNTOUCHED: 2,
         Fate.UNKNOWN: 0,
     }
@@ -345,6 +346,37 @@ def test_reloads_and_jobs_are_counted_as_what_they_are():
         Fate.RELOADED: 1,
         Fate.STOPPED: 0,
     }
+
+
+def test_what_became_another_with_its_process_is_counted_and_no_untouched_one():
+    """Applied live or under another key: once its machine tried all of it, and it is well."""
+    base = plan(web_alpha=planned(), motd_alpha=planned(), cron_alpha=planned())
+    live = planned(units={"main": unit("1", health={"tcp": "a:1"})})
+    rekeyed = planned("2", units={"main": unit("1")})
+    target = base | plan(web_alpha=live, motd_alpha=rekeyed)
+    before = report("alpha", 1, 1, web=said("1"), motd=said("1"), cron=said("1"))
+    state = begin(
+        base=base,
+        base_edges=[],
+        target=target,
+        target_edges=[],
+        reports={MachineName("alpha"): before},
+    )
+    sent = (STEP_0[0], offered(0, "alpha", 2))
+    taken = report("alpha", 2, 2, settled=1, web=said("1"), motd=said("2"), cron=said("1"))
+    began, _ = run(state, *sent, told(taken))
+    assert reckoning.applied(began, taken) == ()
+    ill = said("2", EntryState.FAILED)
+    failing = report("alpha", 2, 2, web=said("1"), motd=ill, cron=said("1"))
+    assert reckoning.applied(began, failing) == ("web:main@alpha",)
+    after = report("alpha", 2, 3, web=said("1"), motd=said("2"), cron=said("1"))
+    _, effects = run(state, *sent, told(after))
+    outcome = outcome_of(effects)
+    assert {entry: one.fate for entry, one in outcome.fates.items()} == {
+        "web:main@alpha": Fate.APPLIED,
+        "motd:main@alpha": Fate.APPLIED,
+    }
+    assert (outcome.counts[Fate.APPLIED], outcome.counts[Fate.UNTOUCHED]) == (2, 1)
 
 
 def test_what_was_never_seen_well_is_waited_for_by_the_next_rollout():
