@@ -12,8 +12,7 @@ import msgspec
 
 from keyplane.cli import fleets, reading, rows, since
 from keyplane.model.occurrence import Occurrence
-from keyplane.parts import control_messages as messages
-from keyplane.parts import embedded
+from keyplane.parts import embedded, occurrence_messages
 from keyplane.parts.control_client import RefusedError
 
 LOOK_S = 1.0
@@ -25,7 +24,7 @@ lines_option: Any = click.option(
     "-n",
     "--lines",
     "--tail",
-    type=click.IntRange(1, messages.OCCURRENCES_MAX),
+    type=click.IntRange(1, occurrence_messages.OCCURRENCES_MAX),
     metavar="N",
     default=100,
     show_default=True,
@@ -59,7 +58,7 @@ def command(  # noqa: PLR0913  # each is a flag
         raise click.UsageError("name an entry such as mygame-eu:server@alpha, or --machine NAME")
     if entry is not None and machine is not None:
         raise click.UsageError("name an entry or --machine NAME, and not both")
-    asked = messages.OccurrencesAsked(
+    asked = occurrence_messages.OccurrencesAsked(
         entry=entry, machine=machine, since_ms=since.since_ms(begin), limit=lines
     )
     client = embedded.controller(fleets.state_of(directory))
@@ -76,13 +75,15 @@ def command(  # noqa: PLR0913  # each is a flag
     with contextlib.suppress(KeyboardInterrupt):
         while follow:
             last = found.occurrences[-1].id if found.occurrences else asked.after
-            asked = msgspec.structs.replace(asked, after=last, limit=messages.OCCURRENCES_MAX)
+            asked = msgspec.structs.replace(
+                asked, after=last, limit=occurrence_messages.OCCURRENCES_MAX
+            )
             time.sleep(LOOK_S)
             found = client.occurrences(asked)
             show(found.occurrences, as_json=as_json)
 
 
-def show(found: Iterable[messages.OccurrenceRow], *, as_json: bool) -> None:
+def show(found: Iterable[occurrence_messages.OccurrenceRow], *, as_json: bool) -> None:
     """A line for each, for people or for programs."""
     for each in found:
         if as_json:
@@ -91,12 +92,12 @@ def show(found: Iterable[messages.OccurrenceRow], *, as_json: bool) -> None:
             click.echo(line(each))
 
 
-def line(each: messages.OccurrenceRow) -> str:
+def line(each: occurrence_messages.OccurrenceRow) -> str:
     """`TIME  ENTRY/UNIT  ACT  CAUSE  DETAIL`."""
     return told(each.machine, each)
 
 
-def told(machine: str, each: messages.OccurrenceRow | Occurrence) -> str:
+def told(machine: str, each: occurrence_messages.OccurrenceRow | Occurrence) -> str:
     subject = "/".join(filter(None, (each.entry or machine, each.unit)))
     words = f"{at(each.at_ms)}  {subject}  {each.act:7}  {each.cause:8}  {each.detail}"
     return rows.plain(words.rstrip())

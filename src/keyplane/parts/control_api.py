@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from keyplane.model.names import MachineName
 from keyplane.parts import control_messages as messages
-from keyplane.parts import rollout_messages, volume_messages
+from keyplane.parts import occurrence_messages, rollout_messages, volume_messages
 from keyplane.parts.collecting import Collecting
 from keyplane.parts.control_client import KEEP_ALIVE_S, RefusedError
 from keyplane.parts.controller import Controller
@@ -77,7 +77,7 @@ def application(
         return _answer(await controller.volumes.forget(asked))
 
     async def occurrences(request: Request) -> Response:
-        asked = await _body(request, messages.OccurrencesAsked)
+        asked = await _body(request, occurrence_messages.OccurrencesAsked)
         return _answer(await controller.people.occurrences(asked))
 
     async def rollouts(_: Request) -> Response:

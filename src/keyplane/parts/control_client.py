@@ -18,7 +18,13 @@ from typing import TypeVar
 import msgspec
 
 from keyplane.parts import change_messages as changes
-from keyplane.parts import collection_messages, rollout_messages, unix_socket, volume_messages
+from keyplane.parts import (
+    collection_messages,
+    occurrence_messages,
+    rollout_messages,
+    unix_socket,
+    volume_messages,
+)
 from keyplane.parts import control_messages as messages
 from keyplane.ports.control import (
     ControlRefusedError,
@@ -176,9 +182,11 @@ class ControlClient:
         body = messages.encode_text(asked)
         return self._ask("POST", "/v1/backups/forgotten", body, volume_messages.Backups)
 
-    def occurrences(self, asked: messages.OccurrencesAsked) -> messages.Occurrences:
+    def occurrences(
+        self, asked: occurrence_messages.OccurrencesAsked
+    ) -> occurrence_messages.Occurrences:
         body = messages.encode_text(asked)
-        return self._ask("POST", "/v1/occurrences", body, messages.Occurrences)
+        return self._ask("POST", "/v1/occurrences", body, occurrence_messages.Occurrences)
 
     def apply(self, apply: messages.Apply) -> Iterator[messages.Event]:
         """Yield what happens until the rollout ends; the last is an `Ended`.

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from keyplane.model.names import EntryId, MachineName, split_entry
 from keyplane.parts import control_messages as messages
+from keyplane.parts import occurrence_messages
 from keyplane.parts.control_client import RefusedError
 from keyplane.parts.rolling import Rolling
 from keyplane.ports.clock import Clock
@@ -46,7 +47,9 @@ class People:
         if over:
             await self._inventory.forget_words(sorted(over))
 
-    async def occurrences(self, asked: messages.OccurrencesAsked) -> messages.Occurrences:
+    async def occurrences(
+        self, asked: occurrence_messages.OccurrencesAsked
+    ) -> occurrence_messages.Occurrences:
         """What happened to an entry or on a machine; refused where none of that name was ever."""
         entry = None if asked.entry is None else EntryId(asked.entry)
         machine = asked.machine if entry is None else _machine_of(entry)
@@ -63,9 +66,9 @@ class People:
         )
         if not any(entry in (None, each.occurrence.entry) for each in found):
             await self._check_known(asked)
-        return messages.Occurrences(
+        return occurrence_messages.Occurrences(
             occurrences=[
-                messages.OccurrenceRow(
+                occurrence_messages.OccurrenceRow(
                     id=each.id,
                     number=each.occurrence.number,
                     at_ms=each.occurrence.at_ms,
@@ -80,7 +83,7 @@ class People:
             ]
         )
 
-    async def _check_known(self, asked: messages.OccurrencesAsked) -> None:
+    async def _check_known(self, asked: occurrence_messages.OccurrencesAsked) -> None:
         target = await self._inventory.target()
         reports = await self._inventory.reports()
         declared = set(target.entries if target else ())
