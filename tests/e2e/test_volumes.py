@@ -26,7 +26,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self, add=0):
         count = int(DATA.read_text() if DATA.exists() else 0) + add
         if add:
-            DATA.write_text(str(count))
+            made = DATA.with_suffix(".new")
+            made.write_text(str(count))
+            made.replace(DATA)  # it may be told to end at any moment
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b"%d" % count)
@@ -38,7 +40,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 address = os.environ["ADDRESS"], int(os.environ["PORT"])
-http.server.HTTPServer(address, Handler).serve_forever()
+http.server.ThreadingHTTPServer(address, Handler).serve_forever()
 """
 MODULE = """
 module = "tally"

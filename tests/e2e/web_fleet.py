@@ -52,7 +52,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 while word.startswith("gated") and not os.path.exists(os.environ["GATE"]):
     time.sleep(0.05)
-http.server.HTTPServer((os.environ["ADDRESS"], int(os.environ["PORT"])), Handler).serve_forever()
+# In threads, as the check of an agent that a test has stilled holds its connection.
+address = os.environ["ADDRESS"], int(os.environ["PORT"])
+http.server.ThreadingHTTPServer(address, Handler).serve_forever()
 """
 
 

@@ -35,8 +35,11 @@ class Boundaries:
             return
         self.left -= 1
         if self.left == 0:
+            pids = _pids(victims)
+            if os.getpid() in pids:  # no other thread of it lives to see that the others are gone
+                sys.setswitchinterval(60)
             self.armed.unlink()
-            for pid in _pids(victims):
+            for pid in pids:
                 os.kill(pid, signal.SIGKILL)
 
     def around(self, owner, method, name):
