@@ -107,34 +107,54 @@ class _Interrupts:
     def __init__(self) -> None:
         self.seen = False
         # Where interrupts are ignored, as behind `&` in a script, they stay so.
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        self._heeds = signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
+
+    def begin(self) -> None:
+        """From here on they are heard as KeyboardInterrupt."""
+        if self._heeds:
             signal.signal(signal.SIGINT, self._heed)
+
+    def leave(self) -> None:
+        """All is said: what interrupts the end of the interpreter ends it, without a word."""
+        if self._heeds:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def _heed(self, number: int, frame: FrameType | None) -> None:
         self.seen = True
         signal.default_int_handler(number, frame)
 
 
-def guarded(group: click.Group) -> None:
+def guarded(group: click.Group) -> NoReturn:
     """Run a command of the group; nothing is ever thrown at a user."""
     interrupts = _Interrupts()
     try:
+        interrupts.begin()
+        status = _status(group, interrupts)
+    except KeyboardInterrupt:
+        status = _interrupted()
+    finally:
+        interrupts.leave()
+    sys.exit(status)
+
+
+def _status(group: click.Group, interrupts: _Interrupts) -> int:
+    """The exit status of a command, having told why it is none that went well."""
+    try:
         _refuse_odd_words()
         status = group.main(standalone_mode=False)
-        sys.exit(status if isinstance(status, int) else 0)
-    except (click.Abort, KeyboardInterrupt):
+    except click.Abort:
         # Also an end of the input at a question.
-        _interrupted()
+        return _interrupted()
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except BrokenPipeError:
         # Whoever read us has gone.
         _drop_output()
-        sys.exit(1)
+        return EXIT_FAILED
     except PortError as error:
         click.echo(f"keyplane: {error}", err=True)
-        sys.exit(EXIT_FAILED)
+        return EXIT_FAILED
     except OSError as error:
         # A full disk and the like: of the machine, not of us.
         if os.environ.get("KEYPLANE_TRACEBACK"):
@@ -142,10 +162,10 @@ def guarded(group: click.Group) -> None:
         where = f"{error.filename}: " if error.filename is not None else _gone()
         click.echo(f"keyplane: {where}{error.strerror or error}", err=True)
         _drop_output()
-        sys.exit(EXIT_FAILED)
+        return EXIT_FAILED
     except Exception as error:
         if interrupts.seen:
-            _interrupted()
+            return _interrupted()
         if os.environ.get("KEYPLANE_TRACEBACK"):
             raise
         click.echo(
@@ -153,7 +173,8 @@ def guarded(group: click.Group) -> None:
             "  resolution: report it, with what KEYPLANE_TRACEBACK=1 adds",
             err=True,
         )
-        sys.exit(EXIT_FAULT)
+        return EXIT_FAULT
+    return status if isinstance(status, int) else 0
 
 
 def _refuse_odd_words() -> None:
@@ -174,9 +195,9 @@ def _gone() -> str:
     return ""
 
 
-def _interrupted() -> NoReturn:
+def _interrupted() -> int:
     click.echo("keyplane: interrupted", err=True)
-    sys.exit(EXIT_INTERRUPTED)
+    return EXIT_INTERRUPTED
 
 
 def _drop_output() -> None:
