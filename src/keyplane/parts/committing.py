@@ -71,6 +71,7 @@ class Committing:
             why=f"{why} ({made.said})" if why and made.said else why or made.said,
             moved=len(moved),
             detail={**made.detail, **(NO_CHANGE if _is_so(made, planned, base, target) else {})},
+            forgets=made.forgets,
         )
         await self.people.forget(stored)
         return await self.rolling.begin(
@@ -83,6 +84,7 @@ class Committing:
             terms=Terms(
                 rules=planned.rules,
                 absent=await self.absent(),
+                lost=frozenset() if made.forgets is None else frozenset((made.forgets,)),
                 named=_everybody(stored, base) if push else frozenset(),
                 transfers=decided.transfers,
             ),

@@ -40,5 +40,3 @@ class Cordoning:
     async def after(self, made: Made) -> None:
         if made.cordon is not None and made.cordon[1] is None:
             await self._inventory.cordon(made.cordon[0], None)
-        if made.forgets is not None:
-            await self._inventory.forget_machine(made.forgets)

@@ -116,7 +116,7 @@ class Rolling:
                 )
             # Read here, as a report that comes meanwhile would reach the rollout before alone.
             reports = await self._reports()
-            terms = replace(terms, paused=freezing.pause(await self._inventory.frozen()))
+            terms = await rolling_state.terms(self._inventory, terms, stored)
             state = rolling_state.first_state(stored, base, before, reports, terms)
             if state.steps:
                 # Entries of later steps stay as they are: what they say is kept with the target.
@@ -169,8 +169,9 @@ class Rolling:
         return (await self._last_heard()).get(machine, ("", 0))
 
     async def known(self) -> frozenset[MachineName]:
-        """Machines that ever reported."""
-        return frozenset(await self._last_heard())
+        """Machines that ever reported, and those that are lost in the midst of a rollout."""
+        lost = frozenset[MachineName]() if self._state is None else self._state.lost
+        return lost.union(await self._last_heard())
 
     async def _last_heard(self) -> Mapping[MachineName, tuple[str, int]]:
         if self._heard is None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from keyplane.model.declaration import Report
 from keyplane.model.names import EntryId, MachineName
 from keyplane.parts import control_messages as messages
-from keyplane.parts import held, telling
+from keyplane.parts import freezing, held, telling
 from keyplane.parts.planning import Base, Sent
 from keyplane.ports.errors import TransientError
 from keyplane.ports.inventory import Inventory, PlannedEntry, StoredPlan, StoredRollout
@@ -132,6 +132,18 @@ def seen(latest: StoredRollout | None, state: State | None) -> Sent | None:
     if latest is None:
         return None
     return Sent(rollout=latest.number, steps=0 if state is None else state.sent)
+
+
+async def terms(inventory: Inventory, given: Terms, target: StoredPlan) -> Terms:
+    """With what the fleet's state adds: a freeze, and machines that are lost since an earlier one."""
+    latest = await inventory.rollout()
+    state = None if latest is None else rollout_state.decode(latest.state)
+    lost = given.lost if state is None else given.lost | state.lost
+    return replace(
+        given,
+        paused=freezing.pause(await inventory.frozen()),
+        lost=lost - target.plan.machines.keys(),
+    )
 
 
 async def now_sent(inventory: Inventory) -> Sent | None:

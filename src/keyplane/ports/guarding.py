@@ -39,11 +39,3 @@ class Guarding(Protocol):
     async def cordon(self, machine: MachineName, cordon: Cordon | None) -> None:
         """Put it up in place of another one, or take it away."""
         ...
-
-    async def forget_machine(self, machine: MachineName) -> None:
-        """Its report, its cordon and the permits of its entries, as it will not be heard again.
-
-        If it is, its reports are taken in as those of a new one. What it was offered stays: its
-        numbers go on, and what happened on it can still be looked up.
-        """
-        ...

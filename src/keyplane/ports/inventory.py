@@ -125,6 +125,10 @@ class Change:
     """How many entries it moves."""
     detail: Mapping[str, Json] = field(default_factory=dict[str, Json])
     """For the audit log, beside the revision, the generation and the rollout."""
+    forgets: MachineName | None = None
+    """A machine that will not be heard again: its report, its cordon and the permits of its entries
+    go. If it is, its reports are taken in as those of a new one. What it was offered stays: its
+    numbers go on, and what happened on it can still be looked up."""
 
     def audited(self, revision: int, generation: str, rollout: int) -> Json:
         """The detail of its row of the audit log."""

@@ -158,7 +158,7 @@ def missed(state: State) -> tuple[MachineName, ...]:
     """Machines that a step went on without, and that did not come to it by themselves since."""
     return tuple(
         machine
-        for machine in sorted(state.left)
+        for machine in sorted(state.left - state.lost)
         if _answer(state, machine, settled=True) is None or left_open(state, machine)
     )
 

@@ -13,6 +13,7 @@ from keyplane.model.declaration import Report
 from keyplane.model.names import Digest, EntryId, MachineName, split_entry
 from keyplane.model.plan import Edge
 from keyplane.rollout import (
+    beginning,
     deadlines,
     failing,
     gate,
@@ -20,6 +21,7 @@ from keyplane.rollout import (
     permits,
     policies,
     reckoning,
+    taking_in,
     tiers,
     waves,
 )
@@ -30,17 +32,13 @@ from keyplane.rollout.state import (
     Effect,
     Event,
     Finish,
-    Missed,
     Offer,
     Offered,
-    Paused,
     Phase,
     Reported,
-    Resumed,
     Seen,
     Started,
     State,
-    Stopped,
     Superseded,
     Ticked,
     Unsendable,
@@ -56,9 +54,6 @@ and stop is added."""
 FAILING_MS = 3_000
 """How long a failure is waited on, while others of its step are still at work: those that fail
 with it do so within a second or two, and a person mends them all at once."""
-
-LIVES_MAX = 16
-"""Lives of one agent that are told apart: more restarts within one rollout are no rollout."""
 
 
 def begin(  # noqa: PLR0913  # both ends of the difference, and how the machines are
@@ -123,10 +118,12 @@ def begin(  # noqa: PLR0913  # both ends of the difference, and how the machines
         before={m: without_logs(reports[m]) for m in sorted(machines) if m in reports},
         unproven=tuple(sorted(set(unproven) & base.keys())),
         absent=terms.absent,
+        lost=terms.lost,
         named=terms.named,
         unnamed=terms.unnamed,
         paused=terms.paused,
         guards=guarded,
+        paces=policies.paces(terms.rules, steps, target),
         elsewhere=sum(1 for entry in target if split_entry(entry)[2] not in machines),
         seen={
             m: Seen(report=reports[m], heard_ms=None, lives={reports[m].boot: reports[m].sequence})
@@ -142,7 +139,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Effect, ...]]:
         again = isinstance(event, Started)
         return state, (Finish(outcome=reckoning.outcome(state)),) if again else ()
     before = state.phase, state.step
-    state = _noted(_take_in(state, event), event)
+    state = _noted(taking_in.take_in(state, event), event)
     while state.phase.is_open and (turn := _turn(state, event)) is not None:
         state = _turned(state, turn, event)
     if not state.phase.is_open:
@@ -182,87 +179,6 @@ def unproven(state: State) -> tuple[EntryId, ...]:
         found.update(state.steps[state.step].switched)
     found.update(entry for step in state.steps[state.step :] for entry in step.awaited)
     return tuple(sorted(found))
-
-
-def _take_in(state: State, event: Event) -> State:
-    """What an event tells, before it is asked what follows from it."""
-    match event:
-        case Started(now_ms=now_ms) if state.started_ms is None:
-            state = replace(state, started_ms=now_ms)
-            return _at(state, 0, now_ms) if state.steps else state
-        case Started(now_ms=now_ms):
-            # Time that passed without a controller is no machine's fault, and no proof of health;
-            # a clock that was set back meanwhile makes nobody silent.
-            return replace(
-                state,
-                started_ms=min(state.started_ms or 0, now_ms),
-                step_ms=min(state.step_ms, now_ms),
-                progressed_ms=now_ms,
-                well_ms=now_ms,
-            )
-        case Offered():
-            return _offered(state, event)
-        case Reported():
-            return _reported(state, event)
-        case Missed(absent=absent):
-            return replace(state, absent=absent)
-        case Paused(why=why):
-            return replace(state, paused=why)
-        case Resumed():
-            return replace(state, paused="")
-        case Stopped(why=why):
-            return replace(state, stopped=why)
-        case Ticked() | Superseded() | Unsendable():
-            return state
-        case _:
-            assert_never(event)
-
-
-def _offered(state: State, event: Offered) -> State:
-    if event.step != state.step or not state.steps or event.back != state.back:
-        return state
-    if not any(state.steps[state.step].work(event.machine)):
-        return state
-    known = state.offers.get(event.machine)
-    number = event.offer if known is None else max(known, event.offer)
-    state = replace(state, offers={**state.offers, event.machine: number})
-    again = event.machine in state.offered
-    state = replace(state, offered=state.offered | {event.machine})
-    return _progressed(state, event.machine, event.now_ms, always=not again)
-
-
-def _reported(state: State, event: Reported) -> State:
-    report = event.report
-    if not any(any(step.work(report.machine)) for step in state.steps):
-        return state
-    known = state.seen.get(report.machine)
-    lives = {} if known is None else dict(known.lives)
-    if lives.get(report.boot, -1) >= report.sequence:
-        return state
-    lives.pop(report.boot, None)
-    lives[report.boot] = report.sequence
-    while len(lives) > LIVES_MAX:
-        del lives[next(iter(lives))]
-    seen = Seen(report=report, heard_ms=event.now_ms, lives=lives)
-    state = replace(
-        state,
-        seen={**state.seen, report.machine: seen},
-        absent=state.absent - {report.machine},
-        skipped=state.skipped - {report.machine},
-    )
-    return _progressed(state, report.machine, event.now_ms, always=False)
-
-
-def _progressed(state: State, machine: MachineName, now_ms: int, *, always: bool) -> State:
-    """Where the machine stands now; one that came further than ever pushes the deadline out."""
-    stage = gate.stage(state, machine)
-    passes = machine in state.offered and not gate.machine_lacks(state, machine)
-    if passes != (machine in state.passing):
-        state = replace(state, passing=state.passing ^ {machine})
-    if stage > state.reached.get(machine, 0):
-        state = replace(state, reached={**state.reached, machine: stage})
-        always = True
-    return replace(state, progressed_ms=max(state.progressed_ms, now_ms)) if always else state
 
 
 def _turn(state: State, event: Event) -> Turn | None:
@@ -343,19 +259,19 @@ def _turned(state: State, turn: Turn, event: Event) -> State:
     phase, now_ms = TRANSITIONS[state.phase, turn], event.now_ms
     match turn:
         case Turn.PASSED:
-            return _at(replace(state, phase=phase), state.step + 1, now_ms)
+            return beginning.at(replace(state, phase=phase), state.step + 1, now_ms)
         case Turn.RECALLED:
             troubles = failing.why(state, event)
             back = replace(state, phase=phase, back=True, troubles=troubles, paused="")
-            return _at(replace(back, furthest=state.sent), state.step, now_ms)
+            return beginning.at(replace(back, furthest=state.sent), state.step, now_ms)
         case Turn.RETURNED:
-            return _at(replace(state, phase=phase), state.step - 1, now_ms)
+            return beginning.at(replace(state, phase=phase), state.step - 1, now_ms)
         case Turn.WELL:
             return replace(state, phase=phase, well_ms=now_ms)
         case Turn.OFFERED | Turn.UNWELL | Turn.HELD_UP:
             return replace(state, phase=phase)
         case Turn.GOES_ON:
-            return _at(replace(state, phase=phase), state.step, now_ms)
+            return beginning.at(replace(state, phase=phase), state.step, now_ms)
         case Turn.ENTRY_FAILED:
             return _ended(replace(state, phase=phase), now_ms, failing.failures(state))
         case Turn.UNSENDABLE:
@@ -370,24 +286,6 @@ def _turned(state: State, turn: Turn, event: Event) -> State:
             return _ended(replace(state, phase=phase), now_ms)
         case _:
             assert_never(turn)
-
-
-def _at(state: State, index: int, now_ms: int) -> State:
-    """At the beginning of a step. Who is not heard now is not waited for, but for its data."""
-    step = state.steps[index]
-    skipped = frozenset(m for m in step.machines if m in state.absent and not step.work(m).yielded)
-    return replace(
-        state,
-        step=index,
-        offered=frozenset(),
-        passing=frozenset(),
-        skipped=skipped,
-        left=state.left | skipped,
-        reached={},
-        failing_ms=None,
-        step_ms=now_ms,
-        progressed_ms=now_ms,
-    )
 
 
 def _ended(state: State, now_ms: int, troubles: tuple[Trouble, ...] = ()) -> State:

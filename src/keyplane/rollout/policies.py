@@ -41,12 +41,29 @@ Rules = Mapping[str, Rule]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How the changes of an instance go over machines."""
+
+    module: str
+    is_first: bool
+    """One machine goes first."""
+    settle_ms: int
+    max_unavailable: int | None
+
+
+Paces = Mapping[str, Pace]
+"""By instance."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
     """On what terms a rollout begins."""
 
     rules: Rules = field(default_factory=dict[str, Rule])
     absent: frozenset[MachineName] = frozenset()
     """Machines that were not heard for a while."""
+    lost: frozenset[MachineName] = frozenset()
+    """Those that will not be back, as a person says: waited for only as long as they are heard."""
     named: frozenset[MachineName] = frozenset()
     """Those to which a person sends what is else only recorded."""
     unnamed: Mapping[MachineName, str] = field(default_factory=dict[MachineName, str])
@@ -90,6 +107,24 @@ def recorded(
 
 def of(given: Rules, entry: EntryId) -> Rule:
     return given.get(split_entry(entry)[0], Rule())
+
+
+def paces(
+    given: Rules, steps: Iterable[Step], target: Mapping[EntryId, Planned]
+) -> dict[str, Pace]:
+    """Of all instances of which these steps switch something, or wait for it."""
+    found: dict[str, Pace] = {}
+    for entry in (entry for step in steps for entry in (*step.switched, *step.awaited)):
+        instance = split_entry(entry)[0]
+        if instance not in found:
+            rule = given.get(instance, Rule())
+            found[instance] = Pace(
+                module=target[entry].entry.module,
+                is_first=rule.upgrade == FIRST,
+                settle_ms=rule.settle_ms,
+                max_unavailable=rule.max_unavailable,
+            )
+    return found
 
 
 def patience_ms(step: Step, target: Mapping[EntryId, Planned], rules: Rules, usual_ms: int) -> int:

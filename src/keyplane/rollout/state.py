@@ -15,6 +15,7 @@ from keyplane.model.names import Digest, EntryId, MachineName
 from keyplane.model.plan import Edge
 from keyplane.rollout.outcome import Outcome, Trouble
 from keyplane.rollout.permits import Guard
+from keyplane.rollout.policies import Pace
 from keyplane.rollout.steps import Step
 from keyplane.rollout.volumes import Give
 
@@ -114,6 +115,8 @@ class State:
     """Machines that are not heard at present."""
     skipped: frozenset[MachineName] = frozenset()
     """Those that were not heard when this step began, nor since: it does not wait for them."""
+    lost: frozenset[MachineName] = frozenset()
+    """Those that will not be back: once they fall silent nobody waits for them, or misses them."""
     left: frozenset[MachineName] = frozenset()
     """Those of any step that went on without them."""
     paused: str = ""
@@ -146,6 +149,8 @@ class State:
     """Why it failed."""
     guards: Mapping[str, Guard] = field(default_factory=dict[str, Guard])
     """Of the roles of both ends, what keeps some of their members up; see `permits`."""
+    paces: Mapping[str, Pace] = field(default_factory=dict[str, Pace])
+    """By instance: how what is not sent yet is parted anew, where other machines are heard."""
 
     @property
     def sent(self) -> int:

@@ -65,6 +65,12 @@ class Step:
     """How long its machines are to be well before the next step: others follow them."""
     holds: tuple[Hold, ...] = ()
     """Only of a step that is recorded and not sent."""
+    tier: int = 0
+    """Which of the order it is a part of."""
+    together: tuple[tuple[MachineName, ...], ...] = ()
+    """Machines of its tier that cannot be parted."""
+    away: bool = False
+    """None of its machines was heard when the tier was parted."""
 
     @property
     def held(self) -> bool:

@@ -47,6 +47,8 @@ def _standing(
         return ("next" if state.phase.is_open and not state.back else "unsent"), entries, ""
     if state.back and (index > state.step or state.phase is Phase.ROLLED_BACK):
         return "returned", entries, "; ".join(failed)
+    if machine in state.lost & state.absent:
+        return "skipped", entries, f"{machine} will not be back"
     if missed:
         return "skipped", entries, f"{machine} was not heard"
     if index == state.step and failed:

@@ -5,14 +5,14 @@ tier though each should come before the other: their machines go together.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from keyplane.model.names import EntryId, MachineName, split_entry
 from keyplane.model.plan import Edge
 from keyplane.rollout import policies
 from keyplane.rollout.planned import Planned
-from keyplane.rollout.policies import Rules
+from keyplane.rollout.policies import Paces, Rules
 from keyplane.rollout.steps import Step
 
 Group = tuple[MachineName, ...]
@@ -22,7 +22,6 @@ Group = tuple[MachineName, ...]
 class _Turns:
     """Who goes last, and who first."""
 
-    absent: Collection[MachineName]
     named: Collection[MachineName]
     down: Collection[EntryId]
 
@@ -64,75 +63,79 @@ def waves(  # noqa: PLR0913, PLR0917  # both ends of the difference, and how it 
     until it is up.
     """
     groups = _groups(steps, base_edges, target_edges)
-    turns = _Turns(absent=absent, named=named, down=frozenset(down))
-    return tuple(
-        wave
-        for step, together in zip(steps, groups, strict=True)
-        for wave in _waves(step, together, target, rules, turns)
-    )
+    paces = policies.paces(rules, steps, target)
+    turns = _Turns(named=named, down=frozenset(down))
+    found: list[Step] = []
+    for tier, (step, those) in enumerate(zip(steps, groups, strict=True)):
+        whole = replace(step, tier=tier, together=tuple(each for each in those if len(each) > 1))
+
+        def late(group: Group, whole: Step = whole) -> tuple[object, ...]:
+            return (*turns.late(group, whole), group)
+
+        found.extend(part(whole, those, paces, absent, late, Counter()))
+    return tuple(found)
 
 
-def _waves(
+def part(  # noqa: PLR0913, PLR0917  # a tier, how it is paced, and how far it is
     step: Step,
     groups: Sequence[Group],
-    target: Mapping[EntryId, Planned],
-    rules: Rules,
-    turns: _Turns,
+    paces: Paces,
+    absent: Collection[MachineName],
+    key: Callable[[Group], tuple[object, ...]],
+    rounds: Counter[str],
 ) -> Iterable[Step]:
+    """The steps of what is left of a tier, the groups in the order of that key.
+
+    `rounds` says of each module in how many of its steps machines have gone before.
+    """
     if step.held:
         return (step,)
     restarting = frozenset(step.changed)
     loads = {
-        group: _load(group, step, restarting, target, rules)
+        group: _load(group, step, restarting, paces)
         for group in groups
-        if any(machine not in turns.absent for machine in group)
+        if any(machine not in absent for machine in group)
     }
+    if not loads:
+        return (replace(step, away=True),)
     if not any(load.modules or load.members for load in loads.values()):
         return (step,)
     limits = {
         role: limit
         for load in loads.values()
         for role in load.members
-        if (limit := rules.get(role.partition(":")[0], policies.Rule()).max_unavailable)
+        if (limit := paces[role.partition(":")[0]].max_unavailable)
     }
-    paced = {
-        target[entry].entry.module
-        for entry in restarting
-        if policies.of(rules, entry).upgrade == policies.FIRST
-    }
-    order = sorted(loads, key=lambda group: (*turns.late(group, step), group))
-    parts = list(_parts(loads, order, limits, paced))
+    restarted = (paces[split_entry(entry)[0]] for entry in restarting)
+    paced = {pace.module for pace in restarted if pace.is_first}
+    order = sorted(loads, key=key)
+    parts = [(*each, False) for each in _parts(loads, order, limits, paced, rounds)]
     away = [machine for group in groups if group not in loads for machine in group]
     if away:
-        parts.append((away, 0))
+        parts.append((away, 0, True))
     return _parted(step, parts)
 
 
-def _load(
-    group: Group,
-    step: Step,
-    restarting: Collection[EntryId],
-    target: Mapping[EntryId, Planned],
-    rules: Rules,
-) -> _Load:
+def modules(step: Step, machine: MachineName, paces: Paces) -> dict[str, int]:
+    """Those of which one machine goes first, with how long that one is watched."""
+    work = step.work(machine)
+    there = frozenset((*step.changed, *work.live))  # of what is new nothing can be taken away
+    found: dict[str, int] = {}
+    for entry in (*work.rekeyed, *work.live, *work.awaited):
+        pace = paces[split_entry(entry)[0]]
+        if pace.is_first and (entry in there or entry in work.awaited):
+            found[pace.module] = max(found.get(pace.module, 0), pace.settle_ms)
+    return found
+
+
+def _load(group: Group, step: Step, restarting: Collection[EntryId], paces: Paces) -> _Load:
     load = _Load()
     for machine in group:
-        work = step.work(machine)
-        for entry in (*work.rekeyed, *work.live):
-            restarts = entry in restarting
-            if not restarts and entry not in work.live:
-                continue  # a new one: nothing of it is there to be taken away
-            rule = policies.of(rules, entry)
-            if rule.upgrade == policies.FIRST:
-                module = target[entry].entry.module
-                load.modules[module] = max(load.modules.get(module, 0), rule.settle_ms)
-            if restarts and rule.max_unavailable is not None:
+        for module, settle_ms in modules(step, machine, paces).items():
+            load.modules[module] = max(load.modules.get(module, 0), settle_ms)
+        for entry in step.work(machine).rekeyed:
+            if entry in restarting and paces[split_entry(entry)[0]].max_unavailable is not None:
                 load.members[":".join(split_entry(entry)[:2])] += 1
-        for entry in work.awaited:
-            rule = policies.of(rules, entry)
-            if rule.upgrade == policies.FIRST:
-                module = target[entry].entry.module
-                load.modules[module] = max(load.modules.get(module, 0), rule.settle_ms)
     return load
 
 
@@ -141,10 +144,10 @@ def _parts(
     order: Sequence[Group],
     limits: Mapping[str, int],
     paced: Collection[str],
+    rounds: Counter[str],
 ) -> Iterable[tuple[list[MachineName], int]]:
     """Machines that go at once, and how long they are watched before the next."""
-    left = list(order)
-    rounds: Counter[str] = Counter()
+    left, rounds = list(order), rounds.copy()
     while left:
         taken: list[Group] = []
         modules: Counter[str] = Counter()
@@ -228,14 +231,17 @@ def _join(parent: dict[MachineName, MachineName], one: MachineName, other: Machi
     parent[second] = first
 
 
-def _parted(step: Step, parts: Sequence[tuple[Sequence[MachineName], int]]) -> Iterable[Step]:
-    turn = {machine: index for index, (machines, _) in enumerate(parts) for machine in machines}
+def _parted(
+    step: Step,
+    parts: Sequence[tuple[Sequence[MachineName], int, bool]],
+) -> Iterable[Step]:
+    turn = {machine: index for index, (machines, *_) in enumerate(parts) for machine in machines}
     lists: list[dict[str, list[EntryId]]] = [{} for _ in parts]
     for kind in ("activated", "changed", "live", "removed", "tightened", "awaited", "yielded"):
         for entry in getattr(step, kind):
             lists[turn[split_entry(entry)[2]]].setdefault(kind, []).append(entry)
     last = len(parts) - 1
-    for index, (_, settle_ms) in enumerate(parts):
+    for index, (_, settle_ms, away) in enumerate(parts):
         removed = frozenset(lists[index].get("removed", ()))
         yield replace(
             Step(),
@@ -244,4 +250,7 @@ def _parted(step: Step, parts: Sequence[tuple[Sequence[MachineName], int]]) -> I
             gaps=tuple(gap for gap in step.gaps if gap.provider in removed),
             rewired=step.rewired if index == last else (),
             remarks=step.remarks if index == 0 else (),
+            tier=step.tier,
+            together=step.together,
+            away=away,
         )

@@ -191,6 +191,8 @@ class MemoryInventory(volume_orders.InMemory):
         )
         truth.rollouts.pop(number - ordering.ROLLOUTS_KEPT, None)
         if change is not None:
+            if change.forgets is not None:
+                self._forget_machine(change.forgets)
             detail = change.audited(stored.revision, generation, number)
             truth.audit.append((at_ms, who, change.verb, detail))
         if volumes is not None:
@@ -359,7 +361,7 @@ class MemoryInventory(volume_orders.InMemory):
         if cordon is not None:
             cordons[machine] = cordon
 
-    async def forget_machine(self, machine: MachineName) -> None:
+    def _forget_machine(self, machine: MachineName) -> None:
         truth = self._write()
         truth.reports.pop(machine, None)
         truth.lives.pop(machine, None)

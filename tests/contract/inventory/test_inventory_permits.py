@@ -4,6 +4,7 @@ from keyplane.model.declaration import NO_OFFER, Report
 from keyplane.model.names import EntryId, MachineName
 from keyplane.ports.guarding import Cordon
 from keyplane.ports.inventory import Inventory
+from tests.contract.inventory.test_inventory_changes import change, commit
 
 ALPHA, BETA = MachineName("alpha"), MachineName("beta")
 ON_ALPHA, ON_BETA = EntryId("web:main@alpha"), EntryId("web:main@beta")
@@ -39,14 +40,15 @@ async def test_a_cordon_stands_until_it_is_taken_away(inventory: Inventory) -> N
 
 
 async def test_a_machine_that_is_gone_is_forgotten(inventory: Inventory) -> None:
-    """Nothing of the others; and if it speaks again, it is heard as a new one."""
+    """With the change that takes it out; nothing of the others, and if it speaks it is a new one."""
     for machine in (ALPHA, BETA):
         assert await inventory.record_report(report(machine, sequence=9), received_ms=1)
         await inventory.cordon(machine, CORDON)
     granted = {ON_ALPHA: "one/1", ON_BETA: "two/1"}
     await inventory.change_permits(granted=granted, over=[], at_ms=1)
-    await inventory.forget_machine(ALPHA)
-    await inventory.forget_machine(MachineName("nobody"))
+    await commit(inventory, "one", None, change(b"1", None))
+    assert set(await inventory.reports()) == {ALPHA, BETA}
+    await commit(inventory, "two", "one", change(b"2", 1, forgets=ALPHA), revision=2)
     assert list(await inventory.reports()) == [BETA]
     assert await inventory.cordons() == {BETA: CORDON}
     assert await inventory.permits() == {ON_BETA: "two/1"}

@@ -208,6 +208,8 @@ class SqlInventory:
                 differences=_differences(before, based),
             )
             if change is not None:
+                if change.forgets is not None:
+                    await permits.forget(connection, change.forgets)
                 detail = change.audited(revision, stored.plan.generation, made.number)
                 await audits.write(
                     connection, who=who, what=change.verb, detail=detail, at_ms=at_ms
@@ -323,10 +325,6 @@ class SqlInventory:
     async def cordon(self, machine: MachineName, cordon: Cordon | None) -> None:
         async with self._writing() as connection:
             await permits.cordon(connection, machine, cordon)
-
-    async def forget_machine(self, machine: MachineName) -> None:
-        async with self._writing() as connection:
-            await permits.forget(connection, machine)
 
     async def volume_orders(self) -> tuple[VolumeOrder, ...]:
         async with self._reading() as connection:

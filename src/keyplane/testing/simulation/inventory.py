@@ -263,9 +263,6 @@ class LifeInventory:
     async def cordon(self, machine: MachineName, cordon: Cordon | None) -> None:
         await self._write("a cordon", lambda: self._under.cordon(machine, cordon))
 
-    async def forget_machine(self, machine: MachineName) -> None:
-        await self._write("a machine that is gone", lambda: self._under.forget_machine(machine))
-
     async def volume_orders(self) -> tuple[VolumeOrder, ...]:
         """Asked beside much else, and mostly answered with nothing: it takes no time."""
         return await self._under.volume_orders()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyplane.model.declaration import Declaration, EntryState, OfferNumber, Report
-from keyplane.model.names import Digest, EntryId, MachineName, split_entry
+from keyplane.model.names import Digest, EntryId, split_entry
 from keyplane.ports.inventory import StoredPlan, StoredRollout
 from keyplane.rollout import reckoning
 from keyplane.rollout.outcome import Outcome
@@ -33,7 +33,6 @@ class _Run:
     policies: Mapping[str, Mapping[str, Json]]
     """Of each instance, whole."""
     state: State
-    off: frozenset[MachineName]
     sent: dict[EntryId, tuple[OfferNumber, int]] = field(
         default_factory=dict[EntryId, tuple[OfferNumber, int]]
     )
@@ -88,7 +87,6 @@ class RolloutWatch:
                 for name, each in json.loads(files["fleet.json"])["instances"].items()
             },
             state=state,
-            off=state.absent,
         )
         if former is not None:
             run.follow(former)
@@ -139,20 +137,19 @@ class RolloutWatch:
 
     def _in_order(self, run: _Run, entry: EntryId) -> None:
         instance, role, machine = split_entry(entry)
-        # Those that were off when it began come last, all at once, be they back by then.
+        # Those that are not heard are sent it and not waited for.
         # Those that a person names come first, whoever else was sent something.
-        if machine in run.off | run.state.left | run.state.named or instance not in run.policies:
+        if machine in run.state.left | run.state.named or instance not in run.policies:
             return
         members = [each for each in run.sent if split_entry(each)[:2] == (instance, role)]
-        gone = run.off | run.state.left
-        here = [each for each in members if split_entry(each)[2] not in gone]
+        here = [each for each in members if split_entry(each)[2] not in run.state.left]
         away = [each for each in here if each not in run.seen]
         policy = run.policies[instance]
         if len([each for each in away if each not in run.earlier]) > policy["maxUnavailable"]:
             self._fault("no more members of a role restart at once than may", f"{', '.join(away)}")
         if policy["upgrade"] != "first" or here == [entry]:
             return
-        passed = len(members) - len(away)
+        passed = len(here) - len(away)
         if len(away) > max(1, passed):
             self._fault(
                 "others follow once the first is well",
