@@ -1,6 +1,9 @@
 """Members of a set that have to stay up, and machines that are drained and removed."""
 
+import contextlib
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -170,6 +173,41 @@ def test_a_machine_is_drained_and_removed(fleet: Fleet) -> None:
 
 
 def test_a_lost_machine_is_removed_as_it_is(fleet: Fleet) -> None:
+    """Nobody waits for its agent, be it only just silent; and nothing of it is left open."""
     lost = max(entries(fleet, "web"))
-    fleet.run("machine", "remove", lost, "--lost", "--yes")
-    assert lost not in entries(fleet, "web")
+    agent = fleet.parts()[f"agent {lost}"]
+    os.kill(agent, signal.SIGSTOP)
+    try:
+        ran = fleet.run("machine", "remove", lost, "--lost", "--yes")
+        assert "not heard" not in ran.out + ran.err
+        assert lost not in entries(fleet, "web")
+        assert [each["machine"] for each in fleet.status()["machines"] if each["silent"]] == []
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(agent, signal.SIGCONT)
+
+
+def test_a_lost_machine_holds_up_no_controller_that_was_just_started(fleet: Fleet) -> None:
+    """That one has yet to find out who is silent, and waits for nobody's deadline."""
+    lost = max(entries(fleet, "web"))
+    agent = fleet.parts()[f"agent {lost}"]
+    fleet.run("freeze")
+    os.kill(agent, signal.SIGSTOP)
+    removing = fleet.start("machine", "remove", lost, "--lost", "--yes")
+    try:
+        wait_for(lambda: shown(fleet)["state"] == "paused", "the removal waits for the thaw")
+        os.kill(fleet.parts()["controller"], signal.SIGKILL)
+        wait_for(lambda: fleet.run("thaw", exit_status=None).exit == 0, "the next one is there")
+        wait_for(lambda: not shown(fleet)["open"], "its rollout to end", 300)
+        assert shown(fleet)["state"] == "done"
+        assert lost not in entries(fleet, "web")
+        removing.communicate(timeout=60)
+    finally:
+        removing.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(agent, signal.SIGCONT)
+
+
+def shown(fleet: Fleet) -> dict[str, Any]:
+    ran = fleet.run("rollout", "show", "--json", exit_status=None)
+    return ran.json["rollout"] if ran.exit == 0 else {"state": "", "open": True}
