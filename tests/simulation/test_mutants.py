@@ -42,7 +42,7 @@ from keyplane.parts import (
     rolling_state,
     rollouts,
 )
-from keyplane.rollout import beginning, deadlines, failing, gate, machine, reckoning, volumes, waves
+from keyplane.rollout import deadlines, failing, gate, machine, reckoning, volumes, waves
 from keyplane.rollout.state import Phase, encode
 from keyplane.rollout.transitions import Turn
 from keyplane.testing import inventory, simulation
@@ -341,10 +341,6 @@ def restarts_any_number(patch: Patch) -> None:
 def watches_no_first_machine(patch: Patch) -> None:
     parts = waves._parts
     patch.setattr(waves, "_parts", lambda *given: [(machines, 0) for machines, _ in parts(*given)])
-
-
-def watches_only_who_was_to_be_first(patch: Patch) -> None:
-    patch.setattr(beginning, "_is_outdated", lambda state, step: False)
 
 
 def takes_nothing_back(patch: Patch) -> None:

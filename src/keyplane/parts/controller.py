@@ -110,6 +110,7 @@ class Controller:
             hint=offering.hint,
         )
         self._rolling.recorded = self._permitting.recorded
+        self._rolling.refused = lambda: self._permitting.refused
         self.people = People(inventory=inventory, rolling=self._rolling, clock=clock)
         self._leaving = Leaving(
             inventory=inventory, planning=planning, rolling=self._rolling, agents=agents

@@ -79,6 +79,8 @@ class Rolling:
         self.declared = Declared(inventory, offering)
         self.recorded: Callable[[Report], None] = lambda _: None
         """Told of each report that is recorded as the newest of its machine, before all else."""
+        self.refused: Callable[[], Mapping[EntryId, str]] = dict
+        """Says which entries have to wait for a permit, and why."""
         self._telling = telling.Telling()
         self.due = Due(clock)
 
@@ -196,7 +198,7 @@ class Rolling:
                     self._note(error)  # its deadline comes all the same
                 if self._state is not None and self._state.absent != absent:
                     await self._feed(Missed(absent=absent, now_ms=self._now_ms()))
-                await self._feed(Ticked(now_ms=self._now_ms()))
+                await self._feed(Ticked(now_ms=self._now_ms(), refused=self.refused()))
                 if self._state is not None and self._state is not self._saved:
                     await self._save(self._state)
         except PortError as error:

@@ -29,6 +29,7 @@ def at(state: State, index: int, now_ms: int) -> State:
         skipped=(skipped := _skipped(state, step)),
         left=state.left | skipped,
         reached={},
+        refused={},
         failing_ms=None,
         step_ms=now_ms,
         progressed_ms=now_ms,

@@ -203,12 +203,17 @@ def machine_lacks(state: State, machine: MachineName) -> tuple[Trouble, ...]:
             Trouble(machine=machine, lack=Lack.OFFER, said=f"{machine} was not offered the step."),
         )
     report = _answer(state, machine, settled=True)
-    if report is None:
-        return (_unsettled(state, machine),)
     work = state.steps[state.step].work(machine)
-    return tuple(
-        row for entry in _waited(state, work) for row in _entry_lacks(state, entry, report)
-    )
+    if report is None:
+        waiting = [entry for entry in _waited(state, work) if entry in state.refused]
+        is_applying = _answer(state, machine, settled=False) is not None
+        refused = tuple(_refused(state, entry) for entry in waiting if is_applying)
+        return refused or (_unsettled(state, machine),)
+    found: list[Trouble] = []
+    for entry in _waited(state, work):
+        rows = _entry_lacks(state, entry, report)
+        found.extend((_refused(state, entry),) if rows and entry in state.refused else rows)
+    return tuple(found)
 
 
 def _waited(state: State, work: Work) -> tuple[EntryId, ...]:
@@ -260,6 +265,11 @@ def _entry_lacks(state: State, entry: EntryId, report: Report) -> tuple[Trouble,
     if _is_sound(said) or (state.back and _was_ill(state, entry)):
         return ()
     return tuple(_entry_troubles(entry, said, Lack.HEALTH))
+
+
+def _refused(state: State, entry: EntryId) -> Trouble:
+    said = f"{entry}: its stop waits for a permit, as {state.refused[entry]}."
+    return _of_entry(entry, Lack.SETTLING, said, None)
 
 
 def _was_ill(state: State, entry: EntryId) -> bool:

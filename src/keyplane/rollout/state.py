@@ -138,6 +138,8 @@ class State:
     reached: Mapping[MachineName, int] = field(default_factory=dict[MachineName, int])
     """The furthest that each came in this step; see `gate.stage`."""
     seen: Mapping[MachineName, Seen] = field(default_factory=dict[MachineName, Seen])
+    refused: Mapping[EntryId, str] = field(default_factory=dict[EntryId, str])
+    """Of this step: entries whose stop waits for a permit, and why they are given none."""
     started_ms: int | None = None
     step_ms: int = 0
     """When this step began."""
@@ -206,6 +208,8 @@ class Reported:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ticked:
     now_ms: int
+    refused: Mapping[EntryId, str] = field(default_factory=dict[EntryId, str])
+    """Entries that ask for a permit and have to wait, and why, of all machines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from keyplane.rollout.state import (
     Ticked,
     Unsendable,
 )
+from keyplane.rollout.steps import Step
 
 LIVES_MAX = 16
 """Lives of one agent that are told apart: more restarts within one rollout are no rollout."""
@@ -54,7 +55,12 @@ def take_in(state: State, event: Event) -> State:
             return replace(state, paused="")
         case Stopped(why=why):
             return replace(state, stopped=why)
-        case Ticked() | Superseded() | Unsendable():
+        case Ticked(refused=refused):
+            step = state.steps[state.step] if state.steps else Step()
+            asked = (*step.changed, *step.live, *step.removed, *step.yielded)
+            here = {entry: refused[entry] for entry in asked if entry in refused}
+            return state if here == state.refused else replace(state, refused=here)
+        case Superseded() | Unsendable():
             return state
         case _:
             assert_never(event)

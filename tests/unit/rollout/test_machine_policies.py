@@ -358,3 +358,20 @@ def test_an_ended_one_says_its_end_again():
     state, _ = run(begin(), Started(now_ms=0), Stopped(why="by ann", now_ms=1))
     _, effects = rollout.step(state, Started(now_ms=2))
     assert isinstance(effects[0], Finish)
+
+
+def test_what_waits_for_a_permit_is_told_with_why_it_is_given_none():
+    """As the step lacks it, and as what ended the rollout."""
+    why = "2 of the 3 members of web:main have to stay up: b is not heard"
+    refused = {EntryId("web:main@a"): why, EntryId("web:main@z"): "it is another's"}
+    applying = told(report("a", 2, 2, settled=1, web=said("1", EntryState.APPLYING)), 20)
+    told_so = f"web:main@a: its stop waits for a permit, as {why}."
+    state, _ = run(begin(), *FIRST[:2], Ticked(now_ms=30, refused=refused))
+    assert "permit" not in view.turns(state)[0].said, "nothing was heard of it"
+    state, _ = run(state, applying)
+    assert view.turns(state)[0].said == told_so
+    ended, effects = run(state, Ticked(now_ms=200_000, refused=refused))
+    assert ended.phase is Phase.FAILED
+    assert [each.said for each in outcome_of(effects).troubles] == [told_so]
+    granted, _ = run(state, Ticked(now_ms=40))
+    assert view.turns(granted)[0].said == "a accepted 1.2 and is still applying it."
