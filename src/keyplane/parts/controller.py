@@ -17,8 +17,17 @@ from keyplane.model.declaration import NO_OFFER
 from keyplane.model.diagnostic import Severity
 from keyplane.model.documents import Documents
 from keyplane.model.names import MachineName
-from keyplane.parts import by_facts, lost, machine_views, proposing, status, volume_messages
+from keyplane.parts import (
+    by_facts,
+    lost,
+    machine_views,
+    measuring,
+    proposing,
+    status,
+    volume_messages,
+)
 from keyplane.parts import control_messages as messages
+from keyplane.parts.catching_up import CatchingUp
 from keyplane.parts.committing import Committing
 from keyplane.parts.control_client import RefusedError
 from keyplane.parts.cordoning import Cordoning
@@ -109,6 +118,9 @@ class Controller:
             clock=clock,
             hint=offering.hint,
         )
+        self._catching_up = CatchingUp(
+            inventory=inventory, rolling=self._rolling, hearing=self._hearing, clock=clock
+        )
         self._rolling.recorded = self._permitting.recorded
         self._rolling.refused = lambda: self._permitting.refused
         self.people = People(inventory=inventory, rolling=self._rolling, clock=clock)
@@ -153,17 +165,7 @@ class Controller:
         return msgspec.structs.replace(found, frozen=frozen, facts=facts)
 
     async def measure(self) -> None:
-        """Set the metrics that are read off what machines say."""
-        found = await self.status()
-        metrics.entries.clear()
-        for entry in found.entries:
-            metrics.entries.labels(entry.state).inc()
-        metrics.heard.clear()
-        metrics.silent.clear()
-        for each in found.machines:
-            metrics.silent.labels(each.machine).set(each.silent)
-            if each.heard_ms_ago is not None:
-                metrics.heard.labels(each.machine).set(each.heard_ms_ago / 1000)
+        measuring.measure(await self.status())
 
     async def machines(self) -> messages.MachineRows:
         documents, _ = await self._explained(target := await self._inventory.target(), None)
@@ -216,7 +218,7 @@ class Controller:
         target = await self._inventory.target()
         if made.is_nothing:
             return proposing.of_nothing(made, target)
-        base = await self._rolling.base(target)
+        base = await self._rolling.declared.base(target)
         planned = await self._planned(made, target, base)
         asked = await self.volumes.questions(base.entries, planned.entries, question.volumes)
         return proposing.of_plan(made, target, planned, asked)
@@ -233,7 +235,7 @@ class Controller:
                 raise await self.past.overtaken(request.revision, made, self._clock.now_ms())
             if made.is_nothing:
                 raise _refused("nothing", made.said)
-            base = await self._rolling.base(target)
+            base = await self._rolling.declared.base(target)
             planned = await self._planned(made, target, base)
             self._planning.drop()
             self._admit(request, planned)
@@ -276,7 +278,7 @@ class Controller:
 
     async def back_up(self, asked: volume_messages.BackUp) -> volume_messages.Pending:
         async with self.work:
-            base = await self._rolling.base(await self._inventory.target())
+            base = await self._rolling.declared.base(await self._inventory.target())
             return await self.volumes.back_up(asked, base.entries)
 
     async def follow(self) -> AsyncIterator[messages.Event]:
@@ -317,6 +319,8 @@ class Controller:
         boot, sequence = await self._rolling.heard(machine)
         heard = sequence if boot == ask.boot else 0
         answer = await self._offering.answer(machine, ask)
+        if answer.declaration is not None and await self._catching_up.has_to_wait(machine):
+            answer = wire.Answer(declaration=None, highest=ask.have)
         facts = await self.facts.digest(machine)
         held = await self._permitting.held(machine)
         return wire.encode(msgspec.structs.replace(answer, heard=heard, facts=facts, permits=held))
@@ -331,6 +335,7 @@ class Controller:
         self._offering.heard(machine, report.offer)
         await self._rolling.reported(report)
         self._leaving.reported(machine)
+        self._catching_up.reported(report)
         await self._permitting.look()
         await self.volumes.reported(report)
 
@@ -382,7 +387,7 @@ class Controller:
         async with self.work:
             try:
                 target = await self._inventory.target()
-                base = await self._rolling.base(target)
+                base = await self._rolling.declared.base(target)
                 plans = [base.entries] if target is None else [base.entries, target.entries]
                 await self._permit(declaring_values.rights(*plans))
             except (PortError, OSError) as error:

@@ -40,6 +40,7 @@ class Declared:
         self._guarded: Guarded | None = None
 
     async def base(self, target: StoredPlan | None) -> Base:
+        """The target, or, where a rollout did not get so far, the mixture."""
         latest = None if target is None else await self._inventory.rollout()
         return rolling_state.base(target, latest)
 

@@ -151,7 +151,7 @@ class FactPlans:
         revision = await self.inventory.revision(target.revision)
         if revision is None:
             return
-        base = await self.rolling.base(target)
+        base = await self.rolling.declared.base(target)
         scene = _Scene(revision=revision, target=target, base=base)
         unread = await self._unread(scene, due)
         await self.facts.take(unread)

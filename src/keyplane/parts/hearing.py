@@ -18,10 +18,17 @@ class Hearing:
         self._since_ms = clock.monotonic_ms()
         self._heard_ms: dict[MachineName, int] = {}
         self._lives: dict[MachineName, str] = {}
+        self.back: set[MachineName] = set()
+        """Machines that were heard after a silence, or for the first time; until somebody has
+        seen to what they missed."""
 
     def heard(self, machine: MachineName, life: str | None = None) -> None:
         """It said anything, and maybe which life of its agent does."""
-        self._heard_ms[machine] = self._clock.monotonic_ms()
+        now = self._clock.monotonic_ms()
+        before = self._heard_ms.get(machine)
+        if before is None or before < now - SILENT_MS:
+            self.back.add(machine)
+        self._heard_ms[machine] = now
         if life is not None:
             self._lives[machine] = life
 

@@ -27,7 +27,7 @@ class People:
     async def say(self, request: messages.Say) -> messages.Said:
         """Record a word on an entry that is declared, and have its machine hear of it."""
         target = await self._inventory.target()
-        base = await self._rolling.base(target)
+        base = await self._rolling.declared.base(target)
         entry = EntryId(request.entry)
         declared = {*base.entries, *(target.entries if target else ())}
         if entry not in declared:

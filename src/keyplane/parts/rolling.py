@@ -68,6 +68,8 @@ class Rolling:
         self._lock = asyncio.Lock()
         self._number: int | None = None
         self._state: State | None = None
+        self.latest: State | None = None
+        """Of the one that is open, or the last that was, as far as this life knows it."""
         self._saved: State | None = None
         """What is written of it: reports alone move it further, and stand in the inventory."""
         self._base: Mapping[EntryId, PlannedEntry] = {}
@@ -87,10 +89,6 @@ class Rolling:
     @property
     def is_open(self) -> bool:
         return self._state is not None
-
-    async def base(self, target: StoredPlan | None) -> Base:
-        """What is declared now: the target, or, where a rollout did not get so far, the mixture."""
-        return await self.declared.base(target)
 
     async def status(self, target: StoredPlan | None) -> messages.RolloutStatus | None:
         return rolling_state.status(await self._inventory.rollout(), self._problem, target)
@@ -268,6 +266,7 @@ class Rolling:
         await self.declared.owe_unsure()
         state = rollout_state.decode(row.state)
         if not row.open:
+            self.latest = state
             if state is not None and row.number == self._number:
                 self._finish(reckoning.outcome(state))  # it was saved as ended, and not told
             return
@@ -305,7 +304,7 @@ class Rolling:
 
     def _take_up(self, row: StoredRollout, state: State, target: StoredPlan) -> None:
         self._number, self._base, self._target = row.number, row.base, target
-        self._state = self._saved = state
+        self._state = self._saved = self.latest = state
         self._pending.clear()
         self._problem = ""
         self.declared.changed(state.guards)
@@ -358,7 +357,7 @@ class Rolling:
         self._stands(state)
 
     def _stands(self, state: State) -> None:
-        self._state = state
+        self._state = self.latest = state
         due_ms = deadlines.due_ms(state)
         self.due.at(None if due_ms is None else due_ms - self._began_ms)
 

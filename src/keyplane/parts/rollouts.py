@@ -138,7 +138,7 @@ class Rollouts:
         assert target is not None, "there is a rollout, so there is a target"
         if asked.retry is not None:
             await self._renew(asked.retry, latest.number, asked.who)
-        base = await self.rolling.base(target)
+        base = await self.rolling.declared.base(target)
         named = _named(asked, target, base) if asked.retry is None else latest_state.named
         revision = await self.inventory.revision(target.revision)
         decided = await self.volumes.decide(base.entries, target.entries, {}, asked.who)

@@ -149,7 +149,7 @@ def left_open(state: State, machine: MachineName) -> tuple[EntryId, ...]:
         work = step.work(machine)
         for entry in (*work.rekeyed, *work.live, *work.awaited):
             said = None if report is None else report.entries.get(entry)
-            if said is None or said.key != state.keys[entry] or not _is_sound(said):
+            if said is None or said.key != state.keys[entry] or not is_sound(said):
                 entries.append(entry)
     return tuple(entries)
 
@@ -262,7 +262,7 @@ def _entry_lacks(state: State, entry: EntryId, report: Report) -> tuple[Trouble,
     if said is None or said.key != wanted:
         text = f"{entry} is not what it was declared to be."
         return (_of_entry(entry, Lack.SETTLING, text, None),)
-    if _is_sound(said) or (state.back and _was_ill(state, entry)):
+    if is_sound(said) or (state.back and _was_ill(state, entry)):
         return ()
     return tuple(_entry_troubles(entry, said, Lack.HEALTH))
 
@@ -276,10 +276,10 @@ def _was_ill(state: State, entry: EntryId) -> bool:
     """What was not well before need not be so to be as it was."""
     report = state.before.get(split_entry(entry)[2])
     said = None if report is None else report.entries.get(entry)
-    return said is None or not _is_sound(said)
+    return said is None or not is_sound(said)
 
 
-def _is_sound(said: EntryReport) -> bool:
+def is_sound(said: EntryReport) -> bool:
     """An entry in which nothing runs has no health: that it is applied is all there is."""
     if said.state is EntryState.APPLIED:
         return all(unit.state in _SOUND for unit in said.units.values())

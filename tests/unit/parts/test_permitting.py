@@ -77,7 +77,7 @@ class World:
         )
         await self.rolling.begin(
             StoredPlan(plan=plan, revision=1, entries=entries, contents={}),
-            await self.rolling.base(target),
+            await self.rolling.declared.base(target),
             parent=Digest(target.plan.generation) if target else None,
             before=target,
             who="me",

@@ -65,7 +65,7 @@ class World:
         """With a window, entries read a dynamic value, and every machine reacts by it."""
         contract = Dynamic(from_="v:n@gamma/provides/p/e", reaction="restart")
         target = await self.inventory.target()
-        base = await self.rolling.base(target)
+        base = await self.rolling.declared.base(target)
         entries = {
             entry: PlannedEntry(
                 entry=planned(
@@ -203,7 +203,7 @@ async def test_a_failed_entry_ends_it_and_the_rest_stays_as_it_was() -> None:
     assert end.unsent == [WEB]
     assert end.failures[0].entry == DB
     assert "it burned down" in end.failures[0].cause
-    base = await world.rolling.base(await world.inventory.target())
+    base = await world.rolling.declared.base(await world.inventory.target())
     assert {entry: each.entry.key for entry, each in base.entries.items()} == {
         DB: planned("2").entry.key,
         WEB: planned("1").entry.key,
@@ -292,7 +292,7 @@ async def test_a_declaration_that_the_bus_does_not_carry_ends_it_at_once() -> No
     assert "alpha cannot be sent its declaration" in end.failures[0].cause
     assert await world.offered(ALPHA) == {}
     assert await world.offered(BETA) == {}
-    base = await world.rolling.base(await world.inventory.target())
+    base = await world.rolling.declared.base(await world.inventory.target())
     assert base.entries == {}
 
 

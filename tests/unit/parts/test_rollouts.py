@@ -191,7 +191,7 @@ async def test_a_machine_that_has_more_than_is_recorded_is_held_as_well() -> Non
     unnamed = await desk.rollouts._unnamed(
         frozenset({ALPHA}),
         target,
-        await desk.rolling.base(target),
+        await desk.rolling.declared.base(target),
         *(await desk.rollouts._find(None)),
     )
     assert unnamed == {BETA: "the last send to beta is not recorded"}
