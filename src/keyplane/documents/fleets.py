@@ -8,6 +8,7 @@ from keyplane.documents.exports import EXPORTS
 from keyplane.documents.modules import POLICY
 from keyplane.documents.rows import Path, Rows
 from keyplane.documents.shapes import (
+    ADDRESS,
     ANYTHING,
     BROKEN,
     FILLED,
@@ -77,7 +78,7 @@ def _machine(**given: Json) -> Machine:
 _MACHINE: Table[Machine] = Table(
     "a machine",
     {
-        "address": needed(FILLED, "address"),
+        "address": needed(ADDRESS, "address"),
         "tags": Field(ListOf(FILLED), "tags"),
         "reactions": Field(RATES, "rates"),
         "pins": Field(MapOf(TEXT), "pins"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Final, Generic, Protocol, TypeVar
 
-from keyplane.documents import patterns
+from keyplane.documents import addresses, patterns
 from keyplane.documents.rows import Path, Rows, like, show
 from keyplane.documents.trees import is_list
 from keyplane.model import duration, names
@@ -295,6 +295,12 @@ def _below(text: str) -> str | None:
     return None
 
 
+def _address(text: str) -> str | None:
+    if addresses.is_address(text):
+        return None
+    return f"{show(text)} is neither an IP address, such as 10.0.0.3, nor the name of a host"
+
+
 def _pattern(text: str) -> str | None:
     found = patterns.compiled(text)
     return f"{show(text)} is no pattern: {found}" if isinstance(found, str) else None
@@ -303,6 +309,7 @@ def _pattern(text: str) -> str | None:
 TEXT: Final = Text()
 FILLED: Final = Text(empty=False)
 NAME: Final = Text("a name", check=_name, pattern=names.NAME.pattern)
+ADDRESS: Final = Text("an address", check=_address, pattern=addresses.PATTERN, empty=False)
 ABSOLUTE: Final = Text("an absolute path", check=_absolute, empty=False)
 BELOW: Final = Text("a path in the module", check=_below, empty=False, code="unreadable")
 PATTERN: Final = Text("a pattern", check=_pattern)

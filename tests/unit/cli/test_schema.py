@@ -241,3 +241,11 @@ def test_the_schemas_in_the_documents_are_current() -> None:
     """After a change: `keyplane schema --all docs/reference/schemas`."""
     kept = {path.name: path.read_text() for path in KEPT.iterdir()}
     assert kept == {f"{kind}.schema.json": run(kind).stdout for kind in schema.KINDS}
+
+
+def test_what_is_no_address_by_its_form_is_a_fault() -> None:
+    for address in ("10.0.0.3", "::1", "fe80::1%eth0", "alpha.example.net", "3com"):
+        assert faults("fleet", {"fleet": "f", "machines": {"a": {"address": address}}}) == []
+    for address in ("bad host", "10.0.0.300", "10.0.0", "10.0.0.3:80", "[::1]", "http://a", "12"):
+        found = faults("fleet", {"fleet": "f", "machines": {"a": {"address": address}}})
+        assert found == ["machines/a/address"]

@@ -1,5 +1,7 @@
 """A fleet's files together: spellings, interfaces, the fleet, facts."""
 
+import json
+
 import pytest
 
 from keyplane.documents import schema
@@ -154,6 +156,28 @@ def test_a_whole_fleet_is_read():
 def test_a_bad_shape_in_the_fleet_is_one_row(text: str, path: str):
     """With the path where it is wrong."""
     assert paths(read({"fleet.toml": FLEET + text})) == {("wrong-type", path)}
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["10.0.0.3", "::1", "fe80::1%eth0", "::ffff:10.0.0.3", "alpha", "Alpha.example.net.", "my_host", "3com"],
+)  # fmt: skip
+def test_a_machine_is_at_an_address_or_a_host(address: str) -> None:
+    documents = read({"fleet.toml": FLEET + f"machines.alpha.address = '{address}'"})
+    assert rows(documents) == set()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["bad host", "10.0.0.300", "10.0.0", "10.0.0.03", "10.0.0.3:80", "[::1]", "http://alpha", "-a", "a..b",
+     "al\u00e4", "a\n", "12", "${machine.name}", "a" * 64, ("a" * 60 + ".") * 5, ":::"],
+)  # fmt: skip
+def test_what_is_neither_address_nor_host_is_a_row(address: str) -> None:
+    """The machine stays there for whatever names it: one mistake, one row."""
+    fleet = json.dumps({"fleet": "f", "machines": {"alpha": {"address": address}}})
+    documents = read({"fleet.json": fleet})
+    assert rows(documents) == {("wrong-type", "fleet.json", "machines.alpha.address")}
+    assert "neither an IP address" in documents.diagnostics[0].message
 
 
 def test_local_machines_with_one_address_are_a_row_and_others_may_share_it() -> None:
