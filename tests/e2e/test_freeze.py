@@ -37,7 +37,7 @@ def test_the_first_apply_waits_for_the_thaw(dynamic: Dynamic) -> None:
         wait_for(lambda: is_paused(fleet), "the apply waits")
         assert "a release" in fleet.run("rollout", "show").out
         assert fleet.status()["entries"][0]["state"] == "unreported"
-        assert fleet.run("thaw", "--json").json == {"frozen": ""}
+        assert fleet.run("thaw", "--json").json == {"frozen": "", "changed": True}
         folder = Path(dynamic.state) / "machines/alpha/root/var/lib"
         wait_for(lambda: (folder / "vpn-a").is_dir() and (folder / "vpn-b").is_dir(), "sent")
         dynamic.say("vpn-a", "10.9.0.1")
