@@ -22,6 +22,7 @@ from keyplane.model.volumes import OrderChange
 from keyplane.ports.errors import PermanentError, TransientError
 from keyplane.ports.fact_order import StoredFacts
 from keyplane.ports.guarding import Guarding
+from keyplane.ports.leases import Leases
 from keyplane.ports.volume_orders import VolumeOrders
 
 Json = Any
@@ -233,19 +234,8 @@ class StoredOccurrence:
     occurrence: Occurrence
 
 
-class Inventory(Guarding, VolumeOrders, Protocol):
+class Inventory(Leases, Guarding, VolumeOrders, Protocol):
     """Revisions, plans and what became of them."""
-
-    async def take_lease(self, holder: str, *, now_ms: int, until_ms: int) -> bool:
-        """Take or renew the lease; False while another holds one that has not run out.
-
-        From then on this inventory writes as that holder.
-        """
-        ...
-
-    async def release_lease(self) -> None:
-        """Free the lease if it is this inventory's; else nothing."""
-        ...
 
     async def add_revision(
         self, files: Mapping[str, bytes], *, who: str, why: str, at_ms: int

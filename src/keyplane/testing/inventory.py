@@ -14,6 +14,7 @@ from keyplane.model.volumes import OrderChange
 from keyplane.ports import fact_order, inventory, ordering
 from keyplane.ports.fact_order import StoredFacts
 from keyplane.ports.guarding import Cordon
+from keyplane.ports.leases import Lease
 from keyplane.testing import volume_orders
 from keyplane.testing.truth import KEPT, Truth
 
@@ -68,6 +69,10 @@ class MemoryInventory(volume_orders.InMemory):
             return False
         truth.lease = (holder, until_ms)
         return True
+
+    async def lease(self) -> Lease | None:
+        held = self._read().lease
+        return None if held is None else Lease(*held)
 
     async def release_lease(self) -> None:
         truth = self._read()

@@ -17,6 +17,7 @@ from keyplane.ports.inventory import (
     StaleWriteError,
     StoredOffer,
 )
+from keyplane.ports.leases import Lease
 from tests.contract.inventory.conftest import Open
 from tests.contract.inventory.values import ALPHA, digest, report, stored
 
@@ -50,6 +51,7 @@ async def test_one_holds_the_lease(open_one: Open) -> None:
     assert not await two.take_lease("two", now_ms=199, until_ms=300)
     assert await one.take_lease("one", now_ms=199, until_ms=400)
     assert not await two.take_lease("two", now_ms=399, until_ms=500)
+    assert await two.lease() == Lease("one", 400)
     assert await two.take_lease("two", now_ms=400, until_ms=500)
     assert not await one.take_lease("one", now_ms=401, until_ms=600)
 
@@ -104,6 +106,7 @@ async def test_a_tool_writes_only_while_the_lease_is_free(open_one: Open) -> Non
     await tool.release_lease()  # another's: nothing
     await controller.audit(who="controller", what="led", detail=None, at_ms=3)
     await controller.release_lease()
+    assert await tool.lease() is None
     await tool.audit(who="tool", what="after", detail=None, at_ms=4)
     said = [what for _, _, what, _ in await tool.audit_log(9)]
     assert said == ["after", "led", "before"]

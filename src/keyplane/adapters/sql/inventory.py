@@ -34,6 +34,7 @@ from keyplane.ports import inventory as port
 from keyplane.ports import ordering
 from keyplane.ports.fact_order import StoredFacts
 from keyplane.ports.guarding import Cordon
+from keyplane.ports.leases import Lease
 
 Json = Any
 
@@ -113,6 +114,10 @@ class SqlInventory:
         self._holder = holder
         async with self._unfenced() as connection:
             return await lease.take(connection, holder, now_ms=now_ms, until_ms=until_ms)
+
+    async def lease(self) -> Lease | None:
+        async with self._reading() as connection:
+            return await lease.held(connection)
 
     async def release_lease(self) -> None:
         async with self._unfenced() as connection:

@@ -5,6 +5,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from keyplane.adapters.sql.schema import lease
 from keyplane.ports.inventory import LeaseLostError
+from keyplane.ports.leases import Lease
 
 
 async def check(connection: AsyncConnection, holder: str | None) -> None:
@@ -21,6 +22,11 @@ async def take(connection: AsyncConnection, holder: str, *, now_ms: int, until_m
         return False
     await connection.execute(lease.update().values(holder=holder, until_ms=until_ms))
     return True
+
+
+async def held(connection: AsyncConnection) -> Lease | None:
+    row = (await connection.execute(sa.select(lease))).one()
+    return None if row.holder is None else Lease(row.holder, row.until_ms)
 
 
 async def release(connection: AsyncConnection, holder: str | None) -> None:

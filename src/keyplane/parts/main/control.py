@@ -31,7 +31,7 @@ from keyplane.journal import Journal
 from keyplane.model import duration, names
 from keyplane.model.names import MachineName
 from keyplane.model.volumes import OrderKind
-from keyplane.parts import control_api, metrics_socket, unix_socket
+from keyplane.parts import control_api, leasing, metrics_socket, unix_socket
 from keyplane.parts.collecting import Collecting
 from keyplane.parts.controller import Controller
 from keyplane.parts.main import heap
@@ -52,10 +52,7 @@ HOLD = "KEYPLANE_FACT_HOLD"
 """Says how long a fact has to hold, as a duration, where a minute is too short or too long."""
 LINE_BYTES_MAX = 1 << 20
 """Of an answer of the supervisor."""
-LEASE_MS = 15_000
-"""A standby takes over within it; renewed three times as often."""
 HOLDER = "embedded"
-STANDBY_S = 0.2
 ANSWERED_S = 2
 """How long an answer that is being given may still take when the controller ends."""
 STORE_HOST = "127.0.0.1"
@@ -141,7 +138,7 @@ async def _until_told(  # noqa: PLR0913, PLR0917  # what it is made of
         await controller.measure()
         await collecting.measure()
 
-    await _take_lease(inventory)
+    await leasing.take(inventory, clock.SystemClock(), HOLDER)
     state.control_socket.parent.mkdir(mode=0o700, exist_ok=True)
     with contextlib.ExitStack() as stack:
         control = stack.enter_context(unix_socket.listen(state.control_socket))
@@ -211,20 +208,13 @@ async def _clear(store: layout.Layout) -> None:
         log.warning("the store could not be cleared", problem=str(error))
 
 
-async def _take_lease(inventory: Inventory) -> None:
-    now = clock.SystemClock().now_ms
-    while not await inventory.take_lease(  # noqa: ASYNC110  # a lease does not call
-        HOLDER, now_ms=now(), until_ms=now() + LEASE_MS
-    ):
-        await asyncio.sleep(STANDBY_S)
-
-
 async def _keep_lease(inventory: Inventory) -> None:
     now = clock.SystemClock().now_ms
     while True:
-        await asyncio.sleep(LEASE_MS / 3000)
+        await asyncio.sleep(leasing.LEASE_MS / 3000)
         try:
-            if not await inventory.take_lease(HOLDER, now_ms=now(), until_ms=now() + LEASE_MS):
+            until_ms = now() + leasing.LEASE_MS
+            if not await inventory.take_lease(HOLDER, now_ms=now(), until_ms=until_ms):
                 log.error("another controller took the lease")
                 return
         except TransientError as error:

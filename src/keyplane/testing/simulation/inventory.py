@@ -16,6 +16,7 @@ from keyplane.model.volumes import OrderChange, VolumeOrder
 from keyplane.ports import inventory
 from keyplane.ports.fact_order import StoredFacts
 from keyplane.ports.guarding import Cordon
+from keyplane.ports.leases import Lease
 from keyplane.testing.inventory import MemoryInventory
 from keyplane.testing.simulation.chance import Chance
 from keyplane.testing.simulation.life import Life
@@ -96,6 +97,10 @@ class LifeInventory:
         return await self._write(
             "the lease", lambda: self._under.take_lease(holder, now_ms=now_ms, until_ms=until_ms)
         )
+
+    async def lease(self) -> Lease | None:
+        self._life.alive()
+        return await self._under.lease()
 
     async def release_lease(self) -> None:
         await self._write("the lease", self._under.release_lease)

@@ -1,4 +1,4 @@
-"""A controller's lease, as `parts.main.control` keeps it, where two race for it.
+"""How a controller keeps its lease, where two race for it.
 
 The embedded controller is alone by a lock; these two have names of their own instead.
 """
@@ -6,27 +6,12 @@ The embedded controller is alone by a lock; these two have names of their own in
 import asyncio
 
 from keyplane.journal import Journal
+from keyplane.parts.leasing import LEASE_MS
 from keyplane.ports.clock import Clock
 from keyplane.ports.errors import TransientError
 from keyplane.ports.inventory import Inventory
 
 log = Journal(__name__.removeprefix("keyplane."))
-
-LEASE_MS = 15_000
-"""A standby takes over within it; renewed three times as often."""
-STANDBY_S = 0.2
-
-
-async def take(inventory: Inventory, clock: Clock, holder: str) -> None:
-    """Wait for the lease and take it; an inventory that does not answer is asked again."""
-    while True:
-        try:
-            now = clock.now_ms()
-            if await inventory.take_lease(holder, now_ms=now, until_ms=now + LEASE_MS):
-                return
-        except TransientError as error:
-            log.warning("the lease could not be taken", problem=str(error))
-        await asyncio.sleep(STANDBY_S)
 
 
 async def keep(inventory: Inventory, clock: Clock, holder: str) -> None:

@@ -9,6 +9,7 @@ import nacl.signing
 from keyplane import wire
 from keyplane.model.declaration import Report
 from keyplane.model.names import MachineName
+from keyplane.parts import leasing as parts_leasing
 from keyplane.parts.agent import Agent, Host
 from keyplane.parts.agent_line import Identity
 from keyplane.parts.controller import Controller
@@ -177,7 +178,7 @@ class Control(Seat):
 
     async def _run(self, desk: Desk, inventory: LifeInventory) -> None:
         holder = self.name if self.is_alone else f"{self.name}-{self.lives}"
-        await leasing.take(inventory, self.clock, holder)
+        await parts_leasing.take(inventory, self.clock, holder)
         self.around.log(self.name, "has the lease")
         desk.is_serving = True
         controller, life = desk.controller, desk.life
