@@ -254,9 +254,14 @@ class Wanted:
     """Sorted, so that parents come first."""
     units: tuple[tuple[UnitName, DeclaredUnit], ...]
     """Run-once jobs first, then the others, each by name."""
-    ports: frozenset[int]
+    tcp_ports: frozenset[int] = frozenset()
+    udp_ports: frozenset[int] = frozenset()
     dynamic_paths: tuple[str, ...] = ()
     """Files that are made of dynamic values, once there are any."""
+
+    @property
+    def ports(self) -> frozenset[int]:
+        return self.tcp_ports | self.udp_ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

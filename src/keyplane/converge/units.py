@@ -67,7 +67,8 @@ class Unit:
             user=self.declared.user,
             paths=tuple(sorted({*self.wanted.paths, *in_place})),
             limits=self.declared.limits,
-            ports=() if self.declared.run_once else tuple(sorted(self.wanted.ports)),
+            ports=() if self.declared.run_once else tuple(sorted(self.wanted.tcp_ports)),
+            udp_ports=() if self.declared.run_once else tuple(sorted(self.wanted.udp_ports)),
             address=None if draft.state.declaration is None else draft.state.declaration.address,
         )
 

@@ -52,11 +52,17 @@ def of_entry(entry: EntryId, declared: DeclaredEntry) -> Wanted:
         declared=declared,
         paths={path: paths[path] for path in sorted(paths)},
         units=tuple(units),
-        ports=frozenset(declared.listens.values()),
+        tcp_ports=_ports(declared, udp=False),
+        udp_ports=_ports(declared, udp=True),
         dynamic_paths=tuple(
             path for name, unit in units if unit.dynamic for path in _dynamic(entry, name, unit)
         ),
     )
+
+
+def _ports(declared: DeclaredEntry, *, udp: bool) -> frozenset[int]:
+    listens = declared.listens.items()
+    return frozenset(number for name, number in listens if (name in declared.udp) is udp)
 
 
 def _dynamic(entry: EntryId, name: UnitName, unit: DeclaredUnit) -> tuple[str, ...]:

@@ -162,6 +162,8 @@ class DeclaredEntry:
     archives: Mapping[str, DeclaredArchive] = field(default_factory=dict[str, DeclaredArchive])
     """Resources of type archive, by the path at which they are unpacked."""
     listens: Mapping[str, int] = field(default_factory=dict[str, int])
+    udp: tuple[str, ...] = ()
+    """Those of its listens that are of UDP; all others are of TCP."""
     word: Word | None = None
     """None where nobody said anything to the controller."""
     publishes: Mapping[str, Publication] = field(default_factory=dict[str, Publication])

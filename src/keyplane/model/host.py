@@ -52,7 +52,9 @@ class ProcessSpec:
     """Declared paths (files, directories, volumes, archives) that the process sees in place."""
     limits: Mapping[str, object] = field(default_factory=dict[str, object])
     ports: tuple[int, ...] = ()
-    """On which its entry listens: nobody else may when it is started, nor answer for it."""
+    """Of TCP, on which its entry listens: nobody else may when it is started, nor answer for it."""
+    udp_ports: tuple[int, ...] = ()
+    """The same of UDP."""
     address: str | None = None
     """Of its machine."""
 

@@ -10,8 +10,8 @@ from keyplane import planner
 from keyplane.documents.reading import Reading
 from keyplane.model.diagnostic import Diagnostic, Severity, in_order
 from keyplane.model.documents import Documents
-from keyplane.model.names import Digest, EntryId, MachineName, split_entry
-from keyplane.model.plan import Diff, Edge, Plan
+from keyplane.model.names import Digest, EntryId, MachineName, ModuleName, split_entry
+from keyplane.model.plan import Diff, Edge, Entry, Plan
 from keyplane.parts import by_facts, fitting
 from keyplane.parts.control_messages import Text
 from keyplane.plancheck import plan as plancheck
@@ -154,7 +154,7 @@ class Planning:
         )
         documents = request.documents
         result = planner.plan(request)
-        entries, contents = _entries(result)
+        entries, contents = _entries(result, documents)
         before = base.as_plan() or msgspec.structs.replace(
             result.plan, entries={}, edges=[], exports={}
         )
@@ -241,9 +241,9 @@ def _asked(
 
 
 def _entries(
-    result: PlanResult,
+    result: PlanResult, documents: Documents
 ) -> tuple[dict[EntryId, PlannedEntry], dict[Digest, bytes]]:
-    """Each entry with its grants, whose bytes join the contents."""
+    """Each entry with what its plan does not show; the bytes of its grants join the contents."""
     contents = {Digest(digest): content for digest, content in result.contents.items()}
     entries: dict[EntryId, PlannedEntry] = {}
     for entry, planned in result.plan.entries.items():
@@ -251,8 +251,14 @@ def _entries(
         for path, content in result.grants.get(entry, {}).items():
             digest = Digest("sha256-" + hashlib.sha256(content).hexdigest())
             grants[path], contents[digest] = digest, content
-        entries[EntryId(entry)] = PlannedEntry(entry=planned, grants=grants)
+        udp = _udp(documents, EntryId(entry), planned) if planned.listens else ()
+        entries[EntryId(entry)] = PlannedEntry(entry=planned, grants=grants, udp=udp)
     return entries, contents
+
+
+def _udp(documents: Documents, entry: EntryId, planned: Entry) -> tuple[str, ...]:
+    listens = documents.modules[ModuleName(planned.module)].roles[split_entry(entry)[1]].listens
+    return tuple(name for name in sorted(planned.listens) if listens[name].protocol == "udp")
 
 
 def _unreachable(

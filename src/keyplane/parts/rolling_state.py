@@ -68,7 +68,7 @@ def base(target: StoredPlan | None, latest: StoredRollout | None) -> Base:
     declared = mixed(state, latest.base, target)
     return Base(
         entries={
-            entry: PlannedEntry(entry=planned.entry, grants=planned.grants)
+            entry: PlannedEntry(entry=planned.entry, grants=planned.grants, udp=planned.udp)
             for entry, planned in declared.entries.items()
         },
         edges=machine.edges(state, target.plan.edges),

@@ -156,6 +156,8 @@ class PlannedEntry:
     entry: Entry
     grants: Mapping[str, Digest] = field(default_factory=dict[str, Digest])
     """The contributions file at each path; its bytes stand in `contents`."""
+    udp: tuple[str, ...] = ()
+    """Its listens that are of UDP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,6 +138,7 @@ def declare_entry(entry_id: EntryId, planned: Planned) -> Made | Refused:
         directories=_sorted(draft.directories),
         archives=_sorted(draft.archives),
         listens=_sorted(entry.listens),
+        udp=planned.udp,
         publishes=declaring_values.publications(entry),
     )
     return Made(entry=declared, contents=draft.texts, rows=rows)

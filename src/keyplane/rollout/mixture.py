@@ -64,7 +64,7 @@ def _widened(
             merged[path] = both.digest
             if both.content is not None:
                 made[both.digest] = both.content
-    return MixedEntry(entry=target.entry, grants=merged)
+    return MixedEntry(entry=target.entry, grants=merged, udp=target.udp)
 
 
 def mix_edges(

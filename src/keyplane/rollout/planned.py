@@ -16,6 +16,8 @@ class Planned(Protocol):
 
     @property
     def grants(self) -> Mapping[str, Digest]: ...
+    @property
+    def udp(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,7 @@ class MixedEntry:
 
     entry: Entry
     grants: Mapping[str, Digest] = field(default_factory=dict[str, Digest])
+    udp: tuple[str, ...] = ()
 
 
 def same_declared(one: Planned, other: Planned) -> bool:
@@ -32,7 +35,11 @@ def same_declared(one: Planned, other: Planned) -> bool:
     What a declaration does not hold (closure, dependencies, requirements) is left out: it is in
     the key already, or changes nothing on a machine.
     """
-    return dict(one.grants) == dict(other.grants) and _declared(one.entry) == _declared(other.entry)
+    return (
+        one.udp == other.udp
+        and dict(one.grants) == dict(other.grants)
+        and _declared(one.entry) == _declared(other.entry)
+    )
 
 
 def _declared(entry: Entry) -> tuple[object, ...]:

@@ -241,7 +241,7 @@ class MemoryProcesses:
         key = (spec.entry, spec.unit, spec.digest)
         if key in self.runs and self.runs[key].seen.running:
             return self.runs[key].seen
-        held = [port for port in spec.ports if port in self.foreign_ports]
+        held = [port for port in (*spec.ports, *spec.udp_ports) if port in self.foreign_ports]
         if held:
             raise PortHeldError(f"port {held[0]} is held by pid 7 (somebody else)")
         self._pids += 1

@@ -138,6 +138,7 @@ class Entry(_Strict, frozen=True):
     directories: Mapping[str, Directory] = {}
     archives: Mapping[str, Archive] = {}
     listens: Mapping[str, int] = {}
+    udp: tuple[str, ...] = ()
     word: Word | None = None
     publishes: Mapping[str, Publication] = {}
     guarded: bool = False

@@ -317,6 +317,15 @@ def test_a_port_that_somebody_else_holds_fails_the_unit_and_starts_nothing() -> 
     assert world.report().units[SERVER].restarts == 0
 
 
+def test_each_listen_is_judged_by_its_protocol() -> None:
+    """One number may be of both; what is said to be of UDP is no port of TCP."""
+    world = World()
+    listens = {"game": 7, "api": 8, "query": 8}
+    world.offer({WEB: entry(units={"server": unit()}, listens=listens, udp=("game", "query"))})
+    (run,) = world.host.processes.runs.values()
+    assert (run.spec.ports, run.spec.udp_ports) == ((8,), (7, 8))
+
+
 def test_a_job_before_the_units_needs_no_port() -> None:
     world = World()
     world.host.processes.foreign_ports.add(7)

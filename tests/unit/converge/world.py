@@ -67,6 +67,7 @@ def entry(
     archives: Mapping[str, str] | None = None,
     adopt: bool = False,
     listens: Mapping[str, int] | None = None,
+    udp: tuple[str, ...] = (),
     word: Word | None = None,
 ) -> DeclaredEntry:
     return DeclaredEntry(
@@ -83,6 +84,7 @@ def entry(
             path: DeclaredArchive(digest=digest(text)) for path, text in (archives or {}).items()
         },
         listens=listens or {},
+        udp=udp,
         word=word,
     )
 

@@ -151,3 +151,30 @@ def test_what_was_proposed_is_not_planned_again_by_its_apply() -> None:
     planning.drop()
     planning.plan(*asked, {})
     assert len(readings) == 7
+
+
+def test_an_entry_knows_which_of_its_listens_are_of_udp() -> None:
+    """What its machine is told, and its plan does not say."""
+    module = b"""
+module = "game"
+version = "1"
+[roles.main.listens]
+game = { protocol = "udp" }
+query = { protocol = "udp", port = 27015 }
+api = { protocol = "tcp" }
+[roles.main.units.one]
+kind = "process"
+command = ["true"]
+"""
+    fleet = b"""
+fleet = "f"
+machines.alpha = { address = "127.77.0.1", local = true }
+[instances.game]
+module = "game"
+placement.every.main = {}
+"""
+    found = planned({"fleet.toml": fleet, "modules/game/module.toml": module})
+    assert not found.refused
+    (entry,) = found.entries.values()
+    assert entry.udp == ("game", "query")
+    assert b"udp" not in msgspec.json.encode(found.plan)

@@ -1,5 +1,6 @@
 """What a machine is told, and what it is not told because it could not do it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from keyplane.model.plan import Dynamic, Hole, HoleValue
 from keyplane.model.reaction import Contract, DeclaredRates, Publication
 from keyplane.rollout import declaring_values
 from keyplane.rollout.declaring import Made, Refused, check, declare, declare_entry
-from keyplane.rollout.planned import MixedEntry
+from keyplane.rollout.planned import MixedEntry, same_declared
 from tests.unit.rollout.values import digest, plan, planned, unit
 
 ME = EntryId("web:main@alpha")
@@ -69,6 +70,15 @@ def test_a_unit_is_resolved_to_the_last_number():
     )
     plain = made(planned("1")).entry.units[MAIN]
     assert plain == DeclaredUnit(digest=digest("1"), kind="process", command=("serve",))
+
+
+def test_listens_of_udp_are_told_as_that_and_send_a_machine_something_new():
+    """A plan shows their numbers alone."""
+    entry = planned("1", listens={"game": 7, "api": 8})
+    assert made(entry).entry.udp == ()
+    known = replace(entry, udp=("game",))
+    assert made(known).entry.udp == ("game",)
+    assert not same_declared(entry, known)
 
 
 def test_files_directories_archives_and_volumes():

@@ -1,7 +1,6 @@
 """Who listens on a port of this machine: by what the kernel tells of sockets and of processes.
 
-TCP alone: a declaration does not say which of its ports are of UDP. Where we may not look into a
-process, it is known by its account at most.
+Where we may not look into a process, it is known by its account at most.
 """
 
 import contextlib
@@ -15,9 +14,22 @@ from urllib import parse
 from keyplane.adapters.linux import accounts, leftovers, strays
 from keyplane.adapters.linux.state_root import entry_of
 
-_LISTENS = "0A"
 _ANCESTORS_MAX = 64
 """Deeper than any process tree that is no loop of a race."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """What the kernel tells of its sockets, and where."""
+
+    name: str
+    files: tuple[str, ...]
+    listens: str
+    """The state of a socket to which anybody may come."""
+
+
+TCP = Protocol(name="tcp", files=("tcp", "tcp6"), listens="0A")
+UDP = Protocol(name="udp", files=("udp", "udp6"), listens="07")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -30,22 +42,25 @@ class Listener:
     inode: int
 
 
-def at(ports: Collection[int], address: str | None) -> list[Listener]:
+def at(ports: Collection[int], address: str | None, protocol: Protocol = TCP) -> list[Listener]:
     """Those that a listener on one of the ports of the address would meet."""
     ours = _address(address)
     return [
         each
-        for each in _all()
+        for each in _all(protocol)
         if each.port in ports and (each.address.is_unspecified or each.address == ours)
     ]
 
 
-def foreign(ports: Collection[int], address: str | None, shims: Collection[int]) -> str | None:
+def foreign(
+    ports: Collection[int], address: str | None, shims: Collection[int], protocol: Protocol
+) -> str | None:
     """Who holds one of the ports and is no child of one of our shims; None if nobody does."""
-    for each in at(ports, address):
+    for each in at(ports, address, protocol) if ports else ():
         holders = list(_holders(each.inode))
         if not any(_descends(pid, shims) for pid in holders):
-            return f"port {each.port} is held by {_named(each, holders)}"
+            port = f"port {each.port}" if protocol is TCP else f"port {each.port} of UDP"
+            return f"{port} is held by {_named(each, holders)}"
     return None
 
 
@@ -91,15 +106,15 @@ def _plain(address: Address) -> Address:
     return mapped or address
 
 
-def _all() -> Iterator[Listener]:
-    for name in ("tcp", "tcp6"):
+def _all(protocol: Protocol) -> Iterator[Listener]:
+    for name in protocol.files:
         try:
             lines = Path(f"/proc/self/net/{name}").read_text(encoding="ascii").splitlines()[1:]
         except OSError:
             continue
         for line in lines:
             fields = line.split()
-            if fields[3] == _LISTENS:
+            if fields[3] == protocol.listens:
                 place, _, port = fields[1].partition(":")
                 yield Listener(
                     address=_plain(_decoded(place)),

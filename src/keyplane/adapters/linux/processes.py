@@ -354,8 +354,11 @@ class LinuxProcesses:
             self._state.life(run.entry, run.unit).write_text(begin, encoding="ascii")
 
     def _check_ports(self, spec: ProcessSpec) -> None:
-        if spec.ports:
-            held = listeners.foreign(spec.ports, spec.address, self._shims(spec.entry))
+        if not spec.ports and not spec.udp_ports:
+            return
+        shims = self._shims(spec.entry)
+        for protocol, ports in ((listeners.TCP, spec.ports), (listeners.UDP, spec.udp_ports)):
+            held = listeners.foreign(ports, spec.address, shims, protocol)
             if held is not None:
                 raise PortHeldError(held)
 

@@ -84,6 +84,36 @@ async def test_another_unit_of_the_entry_may_hold_it(processes: LinuxProcesses, 
     assert "of web:main@alpha" in str(found.value)
 
 
+@contextlib.contextmanager
+def bound(address: str) -> Iterator[int]:
+    """This test's own process has a port of UDP there."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as one:
+        one.bind((address, 0))
+        yield one.getsockname()[1]
+
+
+@pytest.mark.parametrize("address", [HOST, "0.0.0.0", "::"])
+async def test_a_port_of_udp_that_somebody_else_has_is_found_before_a_start(
+    processes: LinuxProcesses, address: str
+) -> None:
+    with bound(address) as port:
+        wanted = spec("sleep", "600", udp_ports=(port,), address=HOST)
+        with pytest.raises(PortHeldError) as found:
+            await processes.start(wanted)
+        assert f"port {port} of UDP is held by pid {os.getpid()} (" in str(found.value)
+        assert processes.observe() == ()
+    assert (await processes.start(wanted)).running
+
+
+async def test_a_port_of_one_protocol_is_none_of_the_other(processes: LinuxProcesses) -> None:
+    with bound(HOST) as of_udp, held(HOST) as of_tcp:
+        wanted = spec("sleep", "600", ports=(of_udp,), udp_ports=(of_tcp,), address=HOST)
+        if of_udp == of_tcp:
+            pytest.fail("the kernel gave one number for both")
+        assert (await processes.start(wanted)).running
+
+
 @pytest.mark.parametrize("health", ["tcp", "http"])
 async def test_an_answer_of_somebody_else_is_not_the_units_health(
     processes: LinuxProcesses, free: int, health: str
