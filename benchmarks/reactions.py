@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import nacl.signing
 
@@ -28,6 +29,7 @@ from keyplane.adapters.linux.processes import LinuxProcesses
 from keyplane.adapters.linux.shim_command import Placement
 from keyplane.adapters.linux.sources import LinuxSources
 from keyplane.adapters.linux.state_root import StateRoot
+from keyplane.adapters.linux.volumes import LinuxVolumes
 from keyplane.converge import brain, events
 from keyplane.converge.reaction_state import News
 from keyplane.model.declaration import Declaration, DeclaredEntry, DeclaredUnit, OfferNumber
@@ -80,6 +82,11 @@ def declaration(
     )
 
 
+class _NoUpload:
+    def put(self, *_: object, **__: object) -> NoReturn:
+        raise AssertionError("no volume is declared")
+
+
 class Bench:
     """An agent on this machine, and a bus that says what it is told to."""
 
@@ -102,6 +109,7 @@ class Bench:
                 processes=self.processes,
                 sources=LinuxSources(placement, state.root),
                 facts=LinuxFacts(root=state.root, path=placement.environment["PATH"]),
+                volumes=LinuxVolumes(state, state.root, MemoryStore(), _NoUpload()),
             ),
             bus=self.bus.agent(ALPHA),
             clock=SystemClock(),

@@ -38,6 +38,7 @@ from keyplane.parts.main import heap, local
 from keyplane.parts.offering import Offering
 from keyplane.parts.planning import Planning
 from keyplane.parts.state_dir import StateDir
+from keyplane.ports import fact_order
 from keyplane.ports.store import Pack
 from keyplane.testing.bus import MemoryBus, MemoryControllerBus
 from keyplane.testing.store import MemoryStore
@@ -172,6 +173,7 @@ def controller_of(inventory: SqlInventory, offering: Offering) -> Controller:
         clock=clock.SystemClock(),
         agents=_nothing,
         permit=_nothing,
+        hold_ms=fact_order.HOLD_MS,
     )
 
 
@@ -180,7 +182,7 @@ async def begin(controller: Controller, files: dict[str, bytes]) -> Any:
     newest = (await controller.past.history(1)).revisions
     over = newest[0].revision if newest else None
     asked = changes.Directory(files=files, over=over)
-    proposal = await controller.propose(asked)
+    proposal = await controller.propose(messages.Propose(asked=asked))
     assert not [row for row in proposal.diagnostics if row.severity == "error"]
     request = messages.Apply(
         asked=asked,

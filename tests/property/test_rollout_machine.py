@@ -80,7 +80,8 @@ class World:
     def offer(self, effect: Offer) -> None:
         if not effect.back:
             self.check_earlier_steps_are_well(effect.step)
-        mixture = mix(self.base, self.target, self.state.steps, self.state.sent, {}).by_machine()
+        made = mix(self.base, self.target, self.state.steps, self.state.sent, {})
+        mixture = made.by_machine(effect.machines)
         for machine in effect.machines:
             entries = mixture.get(machine, {})
             if self.declared.get(machine) != entries:

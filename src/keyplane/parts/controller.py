@@ -52,7 +52,6 @@ from keyplane.ports.errors import PermanentError, PortError
 from keyplane.ports.inventory import (
     Inventory,
     RevisionMovedError,
-    StoredOffer,
     StoredPlan,
     TargetMovedError,
 )
@@ -121,7 +120,7 @@ class Controller:
         self._catching_up = CatchingUp(
             inventory=inventory, rolling=self._rolling, hearing=self._hearing, clock=clock
         )
-        self._rolling.recorded = self._permitting.recorded
+        self._rolling.recording.recorded = self._permitting.recorded
         self._rolling.refused = lambda: self._permitting.refused
         self.people = People(inventory=inventory, rolling=self._rolling, clock=clock)
         self._leaving = Leaving(
@@ -197,14 +196,10 @@ class Controller:
 
     async def _known(self, target: StoredPlan | None) -> Known:
         reports = await self._inventory.reports()
-        offers: dict[MachineName, StoredOffer] = {}
-        for machine in {*reports, *(target.plan.machines if target else ())}:
-            offer = await self._inventory.last_offer(MachineName(machine))
-            if offer is not None:
-                offers[MachineName(machine)] = offer
+        names = {*reports, *map(MachineName, target.plan.machines if target else ())}
         return Known(
             reports=reports,
-            offers=offers,
+            offers=await self._inventory.last_offers(names),
             heard_ms_ago=self._hearing.ms_ago(),
             lives=self._hearing.lives,
             cordons=await self._inventory.cordons(),
@@ -316,7 +311,7 @@ class Controller:
             self._hearing.heard(machine)
             raise PermanentError(ask.reason)
         self._hearing.heard(machine, ask.boot)
-        boot, sequence = await self._rolling.heard(machine)
+        boot, sequence = await self._rolling.recording.heard(machine)
         heard = sequence if boot == ask.boot else 0
         answer = await self._offering.answer(machine, ask)
         if answer.declaration is not None and await self._catching_up.has_to_wait(machine):
@@ -346,13 +341,13 @@ class Controller:
             return
         self._hearing.heard(machine, beat.boot)
         self._offering.heard(machine, beat.offer)
-        last = await self._inventory.last_offer(machine)
+        last = await self._offering.stored(machine)
         if last is None:
             has_last = beat.offer == NO_OFFER
         else:
             has_last = has(last, beat.offer, beat.generation)
         # A late report of a former life stands until the present one is made to speak.
-        boot, told = await self._rolling.heard(machine)
+        boot, told = await self._rolling.recording.heard(machine)
         is_current = (boot, told) == (beat.boot or boot, beat.sequence)
         self._permitting.beat(machine, is_current=is_current)
         is_known = beat.facts is None or beat.facts == await self.facts.digest(machine)

@@ -56,6 +56,8 @@ class Leaving:
         """Once no rollout is open. Nothing is read while all is as it was."""
         if not self._unsure and self._told is not None and self._told == self._local:
             return
+        if self._rolling.is_open:
+            return
         try:
             if not await self._is_settled():
                 return
@@ -73,12 +75,9 @@ class Leaving:
     async def _offer_unoffered(
         self, unsure: frozenset[MachineName], busy: frozenset[MachineName]
     ) -> None:
-        unoffered: list[MachineName] = []
-        for machine in sorted(unsure):
-            if await self._inventory.last_offer(machine) is not None:
-                self._offered.add(machine)
-            elif machine in busy:
-                unoffered.append(machine)
+        offered = (await self._inventory.last_offers(unsure)).keys()
+        self._offered |= offered
+        unoffered = sorted((unsure - offered) & busy)
         if unoffered:
             await self._rolling.offer_again(unoffered)
 

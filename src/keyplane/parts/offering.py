@@ -17,6 +17,7 @@ from keyplane.model.names import Digest, EntryId, MachineName, split_entry
 from keyplane.model.plan import PlannedMachine
 from keyplane.model.volumes import VolumeOrder
 from keyplane.parts import builds
+from keyplane.parts.together import Together
 from keyplane.ports import ordering
 from keyplane.ports.bus import BusUnavailableError, ControllerBus
 from keyplane.ports.clock import Clock
@@ -58,6 +59,7 @@ class Offering:
         self._key = key
         self._had: dict[MachineName, OfferNumber] = {}
         """The highest number that each agent said it has, in this life of the controller."""
+        self._reading = Together(self._read)
 
     async def offer(
         self,
@@ -72,10 +74,14 @@ class Offering:
         Written before anybody is woken, and all or, where one cannot be sent, none. Doing it again
         changes nothing.
         """
-        by_machine = mixture.by_machine()
+        machines = tuple(machines)
+        by_machine = mixture.by_machine(machines)
         words, frozen = await self._inventory.words(), await self._inventory.frozen()
         orders = await self._inventory.volume_orders()
         everything = {**contents, **mixture.contents}
+        # Taken first: what the inventory says is then no older, unless it fell back.
+        had = {machine: self._had.get(machine, NO_OFFER) for machine in machines}
+        last = await self._inventory.last_offers(machines)
         numbers: dict[MachineName, OfferNumber] = {}
         made: list[StoredOffer] = []
         for machine in machines:
@@ -92,27 +98,29 @@ class Offering:
                 frozen=bool(frozen) and declaring_values.reacts(draft),
             )
             ordered = _with_orders(_with_words(draft, words), orders)
-            found = await self._made(_guarded(ordered, mixture.guards))
+            guarded = _guarded(ordered, mixture.guards)
+            found = self._made(guarded, had[machine], last.get(machine))
             if isinstance(found, StoredOffer):
                 made.append(found)
                 numbers[machine] = found.offer
             else:
                 numbers[machine] = found
-        for each in made:
-            await self._inventory.store_offer(each, at_ms=self._clock.now_ms())
+        if made:
+            await self._inventory.store_offers(made, at_ms=self._clock.now_ms())
         for machine in numbers:
             await self.hint(machine)
         return numbers
 
-    async def _made(self, draft: Declaration) -> StoredOffer | OfferNumber:
+    def _made(
+        self, draft: Declaration, had: OfferNumber, last: StoredOffer | None
+    ) -> StoredOffer | OfferNumber:
         """The offer to be stored; the number alone of one that is stored already."""
-        machine, digest = draft.machine, wire.digest_of(draft)
-        # Taken first: what the inventory says is then no older, unless it fell back.
-        had = self._had.get(machine, NO_OFFER)
-        number, stored = await self._inventory.offer(machine, digest)
-        if stored is not None and number >= had:
-            return number
-        if stored is not None or number <= had:
+        digest = wire.digest_of(draft)
+        is_same = last is not None and last.digest == digest
+        if last is not None and is_same and last.offer >= had:
+            return last.offer
+        number = ordering.next_offer(None if last is None else last.offer)
+        if is_same or number <= had:
             number = ordering.offer_above(had)
         return self._signed(replace(draft, offer=number), digest)
 
@@ -131,11 +139,19 @@ class Offering:
 
     async def last(self, machine: MachineName) -> Declaration | None:
         """What the machine was last offered; None if that was nothing, or not by this controller."""
-        stored = await self._inventory.last_offer(machine)
+        stored = await self.stored(machine)
         if stored is None:
             return None
         opened = wire.open_declaration(stored.signed, key=self._key.verify_key, machine=machine)
         return None if isinstance(opened, wire.Refused) else opened
+
+    async def stored(self, machine: MachineName) -> StoredOffer | None:
+        """The last offer of a machine; those that are asked for together are one read."""
+        return await self._reading(machine)
+
+    async def _read(self, machines: Sequence[MachineName]) -> list[StoredOffer | None]:
+        found = await self._inventory.last_offers(frozenset(machines))
+        return [found.get(machine) for machine in machines]
 
     def heard(self, machine: MachineName, has: OfferNumber) -> None:
         """An agent says which offer it has."""
@@ -152,7 +168,7 @@ class Offering:
     async def answer(self, machine: MachineName, ask: wire.Ask) -> wire.Answer:
         self.heard(machine, ask.have)
         had = self._had.get(machine, NO_OFFER)
-        last = await self._inventory.last_offer(machine)
+        last = await self.stored(machine)
         if last is None:
             emptied = None if had == NO_OFFER else await self._emptied(machine, had)
             if emptied is None:
@@ -180,9 +196,10 @@ class Offering:
 
     async def renew(self, machines: Iterable[MachineName]) -> None:
         """Offer what was offered last under another number, so that it is tried once more."""
+        machines = tuple(machines)
+        stored = await self._inventory.last_offers(machines)
         for machine in machines:
-            last = await self._inventory.last_offer(machine)
-            if last is not None:
+            if (last := stored.get(machine)) is not None:
                 had = max(last.offer, self._had.get(machine, NO_OFFER))
                 await self._renumbered(last, ordering.next_offer(had))
                 await self.hint(machine)
@@ -196,7 +213,7 @@ class Offering:
 
     async def _stored(self, declaration: Declaration, digest: Digest) -> StoredOffer:
         offer = self._signed(declaration, digest)
-        await self._inventory.store_offer(offer, at_ms=self._clock.now_ms())
+        await self._inventory.store_offers([offer], at_ms=self._clock.now_ms())
         return offer
 
 

@@ -21,7 +21,9 @@ from keyplane.parts.declared import Declared
 from keyplane.parts.due import Due
 from keyplane.parts.offering import Offering, UnofferableError
 from keyplane.parts.planning import Base
+from keyplane.parts.recording import Recording
 from keyplane.parts.sending import Sending
+from keyplane.parts.together import Together
 from keyplane.ports.clock import Clock
 from keyplane.ports.errors import PortError
 from keyplane.ports.inventory import (
@@ -75,14 +77,13 @@ class Rolling:
         self._base: Mapping[EntryId, PlannedEntry] = {}
         self._target: StoredPlan | None = None
         self._resumed = False
-        self._heard: dict[MachineName, tuple[str, int]] | None = None
         self._pending: deque[Offer] = deque()
         self._problem = ""
         self.declared = Declared(inventory, offering)
-        self.recorded: Callable[[Report], None] = lambda _: None
-        """Told of each report that is recorded as the newest of its machine, before all else."""
+        self.recording = Recording(inventory=inventory, clock=clock)
         self.refused: Callable[[], Mapping[EntryId, str]] = dict
         """Says which entries have to wait for a permit, and why."""
+        self._taking_in = Together(self._take_in)
         self._telling = telling.Telling()
         self.due = Due(clock)
 
@@ -147,37 +148,23 @@ class Rolling:
         return events
 
     async def reported(self, report: Report) -> None:
-        """Record a report, and see what follows from it. Returns once it is recorded.
+        """Record a report, and see what follows from it. Returns once it is recorded."""
+        await self.recording.record(report)
+        await self._taking_in(report)
 
-        Whoever sent one that was not must not take it as told.
-        """
-        newest = await self._inventory.record_report(report, received_ms=self._clock.now_ms())
-        if not newest:
-            # A life that lasts says it again, until nothing of another can be on its way.
-            raise mixing.OvertakenError(f"another report of {report.machine} came before this one")
-        if self._heard is not None:
-            self._heard[report.machine] = (report.boot, report.sequence)
-        self.recorded(report)
+    async def _take_in(self, reports: Sequence[Report]) -> list[None]:
         async with self._taken_up():
-            if self._state is None:
-                return
-            self._telling.tell(report, self._state)
-            await self._feed(Reported(report=report, now_ms=self._now_ms()))
-
-    async def heard(self, machine: MachineName) -> tuple[str, int]:
-        """Of which life the report is that is held of a machine, and its sequence."""
-        return (await self._last_heard()).get(machine, ("", 0))
+            if self._state is not None:
+                for each in reports:
+                    self._telling.tell(each, self._state)
+                now_ms = self._now_ms()
+                await self._feed(*(Reported(report=each, now_ms=now_ms) for each in reports))
+        return [None] * len(reports)
 
     async def known(self) -> frozenset[MachineName]:
         """Machines that ever reported, and those that are lost in the midst of a rollout."""
         lost = frozenset[MachineName]() if self._state is None else self._state.lost
-        return lost.union(await self._last_heard())
-
-    async def _last_heard(self) -> Mapping[MachineName, tuple[str, int]]:
-        if self._heard is None:
-            stored = await self._reports()
-            self._heard = {name: (each.boot, each.sequence) for name, each in stored.items()}
-        return self._heard
+        return lost.union(await self.recording.known())
 
     async def offer_again(self, machines: Sequence[MachineName]) -> None:
         """Offer machines what is declared for them, with what people have said meanwhile."""

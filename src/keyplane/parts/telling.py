@@ -34,16 +34,15 @@ class Telling:
 
     def __init__(self) -> None:
         self._listeners: list[asyncio.Queue[messages.Event]] = []
-        self._known: dict[EntryId, _Known] = {}
+        self._known: dict[MachineName, dict[EntryId, _Known]] = {}
         self._applied: set[EntryId] = set()
 
     def begin(self, reports: Mapping[MachineName, Report]) -> None:
         """Take what the machines say now as known to all."""
         self._applied = set()
         self._known = {
-            entry: _known(report)
-            for each in reports.values()
-            for entry, report in each.entries.items()
+            machine: {entry: _known(report) for entry, report in each.entries.items()}
+            for machine, each in reports.items()
         }
 
     def listen(self, begun: messages.Begun) -> AsyncIterator[messages.Event]:
@@ -73,32 +72,32 @@ class Telling:
     def tell(self, report: Report, state: State) -> None:
         """Say which entries of the rollout are now in another state."""
         switched: Mapping[EntryId, Digest] = state.keys
+        known = self._known.setdefault(report.machine, {})
         for entry, each in report.entries.items():
             if entry not in switched:
                 continue
             if each.state is EntryState.APPLYING or each.key == switched[entry]:
-                self._tell_entry(entry, each)
-        here = f"@{report.machine}"
-        for entry in [e for e in self._known if e.endswith(here) and e not in report.entries]:
-            del self._known[entry]
+                self._tell_entry(known, entry, each)
+        for entry in [each for each in known if each not in report.entries]:
+            del known[entry]
             self.say(messages.EntryMoved(entry=entry, state=_REMOVED))
         for entry in reckoning.applied(state, report):
             if entry not in self._applied:
                 self._applied.add(entry)
                 self.say(messages.EntryMoved(entry=entry, state=_APPLIED, detail=_UNTOUCHED))
 
-    def _tell_entry(self, entry: EntryId, report: EntryReport) -> None:
+    def _tell_entry(self, told: dict[EntryId, _Known], entry: EntryId, report: EntryReport) -> None:
         """An entry whose processes stayed has come to nothing new but a reload."""
-        before, now = self._known.get(entry), _known(report)
+        before, now = told.get(entry), _known(report)
         if report.state not in (EntryState.HEALTHY, EntryState.STALE):
             if before is None or before.state != now.state:
                 self.say(
                     messages.EntryMoved(entry=entry, state=now.state, detail=report.cause or "")
                 )
                 kept = _Known(now.state) if before is None else replace(before, state=now.state)
-                self._known[entry] = kept
+                told[entry] = kept
             return
-        self._known[entry] = now
+        told[entry] = now
         if before is None or before.processes != now.processes:
             self.say(messages.EntryMoved(entry=entry, state=now.state))
         elif before.reloads != now.reloads:

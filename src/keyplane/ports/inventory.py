@@ -10,7 +10,7 @@ on that or takes the lease for its run. Whoever renews after the time he had sho
 lease may have been another's in between.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -295,19 +295,10 @@ class Inventory(Leases, Guarding, VolumeOrders, Protocol):
         """Raises StaleWriteError if it would open one that is not the latest, or is not there."""
         ...
 
-    async def offer(
-        self, machine: MachineName, digest: Digest
-    ) -> tuple[OfferNumber, StoredOffer | None]:
-        """The number that a declaration with this digest has.
+    async def store_offers(self, offers: Sequence[StoredOffer], *, at_ms: int) -> None:
+        """Keep all of them, each of another machine, with what they carry, or none.
 
-        With the stored offer if it is the last one; else the next number, for `store_offer`.
-        """
-        ...
-
-    async def store_offer(self, offer: StoredOffer, *, at_ms: int) -> None:
-        """Keep it, with what it carries, or neither.
-
-        Raises StaleWriteError if the number is not above the last one of that machine.
+        Raises StaleWriteError if a number is not above the last one of its machine.
         """
         ...
 
@@ -325,8 +316,18 @@ class Inventory(Leases, Guarding, VolumeOrders, Protocol):
 
     async def last_offer(self, machine: MachineName) -> StoredOffer | None: ...
 
-    async def record_report(self, report: Report, *, received_ms: int) -> bool:
-        """Keep the newest of each machine; False for one that is older than what is kept.
+    async def last_offers(
+        self, machines: Collection[MachineName]
+    ) -> Mapping[MachineName, StoredOffer]:
+        """Of each that was ever offered something."""
+        ...
+
+    async def record_reports(
+        self, reports: Sequence[Report], *, received_ms: int
+    ) -> Sequence[bool]:
+        """Keep the newest of each machine; False for each that is older than what is kept.
+
+        They count in their order, one after another, and are kept all or none.
 
         What happened is taken in from each, once, and is not kept with the report.
 

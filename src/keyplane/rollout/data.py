@@ -35,6 +35,8 @@ def is_carried(state: State) -> bool:
     if not state.steps or state.back:
         return False
     step = state.steps[state.step]
+    if not state.takes and not step.yielded:
+        return False
     for machine in step.machines:
         if machine in state.absent or machine in state.skipped:
             continue

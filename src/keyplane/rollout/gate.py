@@ -184,16 +184,14 @@ def silent(state: State) -> tuple[MachineName, ...]:
     if not state.steps:
         return ()
     return tuple(
-        machine
-        for machine in state.steps[state.step].machines
-        if _last_heard_ms(state, machine) < state.step_ms
+        machine for machine in state.steps[state.step].machines if _is_silent(state, machine)
     )
 
 
-def _last_heard_ms(state: State, machine: MachineName) -> int:
-    """Before all times, if not since the rollout began."""
+def _is_silent(state: State, machine: MachineName) -> bool:
+    """Whether nothing was heard of it since the step began."""
     heard_ms = state.seen[machine].heard_ms if machine in state.seen else None
-    return -1 if heard_ms is None else heard_ms
+    return heard_ms is None or heard_ms < state.step_ms
 
 
 def machine_lacks(state: State, machine: MachineName) -> tuple[Trouble, ...]:
@@ -231,7 +229,7 @@ def _waited(state: State, work: Work) -> tuple[EntryId, ...]:
 
 def _unsettled(state: State, machine: MachineName) -> Trouble:
     number = state.offers[machine]
-    if machine in silent(state):
+    if _is_silent(state, machine):
         said = (
             f"{machine} is silent: nothing was heard from its agent since it was offered {number}."
         )

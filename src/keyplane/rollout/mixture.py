@@ -4,7 +4,7 @@ Entries of steps that were sent are the target's; those of later steps stay as t
 base, and an entry that a later step removes is still there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from keyplane.model.names import Digest, EntryId, MachineName, split_entry
@@ -24,10 +24,14 @@ class Mixture:
     guards: Guards = field(default_factory=dict[str, Guard])
     """The roles of which some members have to stay up."""
 
-    def by_machine(self) -> dict[MachineName, dict[EntryId, Planned]]:
-        """A machine without an entry has no row."""
+    def by_machine(
+        self, machines: Collection[MachineName]
+    ) -> dict[MachineName, dict[EntryId, Planned]]:
+        """Of these. A machine without an entry has no row."""
+        asked = frozenset(machines)
+        here = sorted(entry for entry in self.entries if split_entry(entry)[2] in asked)
         found: dict[MachineName, dict[EntryId, Planned]] = {}
-        for entry in sorted(self.entries):
+        for entry in here:
             found.setdefault(split_entry(entry)[2], {})[entry] = self.entries[entry]
         return found
 

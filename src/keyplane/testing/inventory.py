@@ -4,11 +4,11 @@ It may not be used where anything has to outlive the process.
 """
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from keyplane.model.declaration import OfferNumber, Report, Word
+from keyplane.model.declaration import Report, Word
 from keyplane.model.names import Digest, EntryId, MachineName, split_entry
 from keyplane.model.volumes import OrderChange
 from keyplane.ports import fact_order, inventory, ordering
@@ -217,25 +217,20 @@ class MemoryInventory(volume_orders.InMemory):
             )
         rollouts[number] = replace(rollouts[number], state=state, open=is_open)
 
-    async def offer(
-        self, machine: MachineName, digest: Digest
-    ) -> tuple[OfferNumber, inventory.StoredOffer | None]:
-        last = self._read().offers.get(machine)
-        if last is not None and last.digest == digest:
-            return last.offer, last
-        return ordering.next_offer(None if last is None else last.offer), None
-
-    async def store_offer(self, offer: inventory.StoredOffer, *, at_ms: int) -> None:
+    async def store_offers(self, offers: Sequence[inventory.StoredOffer], *, at_ms: int) -> None:
         truth = self._write()
-        last = truth.offers.get(offer.machine)
-        if last is not None and offer.offer <= last.offer:
-            raise inventory.StaleWriteError(
-                f"{offer.machine} was offered {last.offer} already, and {offer.offer} is not above"
+        for offer in offers:
+            last = truth.offers.get(offer.machine)
+            if last is not None and offer.offer <= last.offer:
+                raise inventory.StaleWriteError(
+                    f"{offer.machine} was offered {last.offer} already, and {offer.offer} is not"
+                    " above"
+                )
+        for offer in offers:
+            truth.offers[offer.machine] = replace(offer, carried={})
+            truth.sends[offer.machine] = inventory.Send(
+                offer=offer.offer, at_ms=at_ms, carried=dict(offer.carried)
             )
-        truth.offers[offer.machine] = replace(offer, carried={})
-        truth.sends[offer.machine] = inventory.Send(
-            offer=offer.offer, at_ms=at_ms, carried=dict(offer.carried)
-        )
 
     async def sends(self) -> Mapping[MachineName, inventory.Send]:
         return dict(sorted(self._read().sends.items()))
@@ -249,8 +244,19 @@ class MemoryInventory(volume_orders.InMemory):
     async def last_offer(self, machine: MachineName) -> inventory.StoredOffer | None:
         return self._read().offers.get(machine)
 
-    async def record_report(self, report: Report, *, received_ms: int) -> bool:
+    async def last_offers(
+        self, machines: Collection[MachineName]
+    ) -> Mapping[MachineName, inventory.StoredOffer]:
+        offers = self._read().offers
+        return {machine: offers[machine] for machine in machines if machine in offers}
+
+    async def record_reports(
+        self, reports: Sequence[Report], *, received_ms: int
+    ) -> Sequence[bool]:
         truth = self._write()
+        return [self._record(truth, report, received_ms) for report in reports]
+
+    def _record(self, truth: Truth, report: Report, received_ms: int) -> bool:
         self._note(truth, report)
         report = replace(report, occurrences=())
         lives = ordering.heard(

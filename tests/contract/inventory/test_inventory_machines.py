@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from keyplane.model.declaration import NO_OFFER, OfferNumber
+from keyplane.model.declaration import OfferNumber
 from keyplane.model.names import EntryId, MachineName
 from keyplane.ports import ordering
 from keyplane.ports.inventory import (
@@ -19,7 +19,7 @@ from keyplane.ports.inventory import (
 )
 from keyplane.ports.leases import Lease
 from tests.contract.inventory.conftest import Open
-from tests.contract.inventory.values import ALPHA, digest, report, stored
+from tests.contract.inventory.values import ALPHA, digest, record, report, stored
 
 
 def offer(counter: int, text: str, *, epoch: int = 0, machine: str = "alpha") -> StoredOffer:
@@ -37,9 +37,9 @@ WRITES: dict[str, Callable[[Inventory], Awaitable[object]]] = {
         stored("1", {}), parent=None, rollout=b"", base={}, who="", at_ms=1
     ),
     "save_rollout": lambda each: each.save_rollout(1, state=b"", is_open=True),
-    "store_offer": lambda each: each.store_offer(offer(1, "x"), at_ms=1),
+    "store_offers": lambda each: each.store_offers([offer(1, "x")], at_ms=1),
     "freeze": lambda each: each.freeze("x"),
-    "record_report": lambda each: each.record_report(report(), received_ms=1),
+    "record_reports": lambda each: record(each, report(), received_ms=1),
     "audit": lambda each: each.audit(who="", what="", detail=None, at_ms=1),
 }
 
@@ -122,38 +122,45 @@ async def test_an_inventory_writes_as_who_took_its_lease(open_one: Open) -> None
         await two.audit(who="two", what="x", detail=None, at_ms=1)
 
 
-async def test_an_offers_number_rises_only_with_its_digest(inventory: Inventory) -> None:
-    """The same declaration is the same offer; another one has the next number."""
+async def test_the_last_offer_of_each_machine_is_kept(inventory: Inventory) -> None:
+    """Of those that are asked for and were ever offered something, however many they are."""
     assert await inventory.last_offer(ALPHA) is None
-    number, known = await inventory.offer(ALPHA, digest("x"))
-    assert known is None
-    assert number > NO_OFFER
-    assert (await inventory.offer(ALPHA, digest("x")))[0] == number
-    first = offer(number.counter, "x", epoch=number.epoch)
-    await inventory.store_offer(first, at_ms=1)
-    assert await inventory.offer(ALPHA, digest("x")) == (number, first)
-    assert await inventory.last_offer(ALPHA) == first
-    raised, known = await inventory.offer(ALPHA, digest("y"))
-    assert known is None
-    assert raised == OfferNumber(number.epoch, number.counter + 1)
-    await inventory.store_offer(offer(raised.counter, "y"), at_ms=2)
-    back, known = await inventory.offer(ALPHA, digest("x"))
-    assert known is None
-    assert back > raised
-    assert (await inventory.offer(MachineName("beta"), digest("x")))[0] == number
+    assert await inventory.last_offers([ALPHA]) == {}
+    many = [offer(1, "x", machine=f"m{number}") for number in range(1_200)]
+    await inventory.store_offers([offer(1, "x"), *many], at_ms=1)
+    await inventory.store_offers([offer(2, "y")], at_ms=2)
+    assert await inventory.last_offer(ALPHA) == offer(2, "y")
+    never = MachineName("never")
+    asked = [ALPHA, never, *(each.machine for each in many)]
+    found = await inventory.last_offers(asked)
+    assert found == {ALPHA: offer(2, "y"), **{each.machine: each for each in many}}
+
+
+async def test_offers_are_stored_all_or_none(inventory: Inventory) -> None:
+    """One number that is not above the last one of its machine keeps the others away too."""
+    await inventory.store_offers([offer(5, "five")], at_ms=1)
+    beta = offer(1, "b", machine="beta")
+    with pytest.raises(StaleWriteError, match="alpha was offered"):
+        await inventory.store_offers([beta, offer(5, "other")], at_ms=2)
+    assert await inventory.last_offer(beta.machine) is None
+    assert beta.machine not in await inventory.sends()
+    await inventory.store_offers([beta, offer(6, "six")], at_ms=3)
+    assert await inventory.last_offers([ALPHA, beta.machine]) == {
+        ALPHA: offer(6, "six"),
+        beta.machine: beta,
+    }
 
 
 async def test_offers_never_fall(inventory: Inventory) -> None:
     """A number that is not above the last one is refused; a higher epoch is above all others."""
-    await inventory.store_offer(offer(5, "five"), at_ms=1)
+    await inventory.store_offers([offer(5, "five")], at_ms=1)
     for stale in (offer(5, "five"), offer(5, "other"), offer(4, "four")):
         with pytest.raises(StaleWriteError):
-            await inventory.store_offer(stale, at_ms=2)
+            await inventory.store_offers([stale], at_ms=2)
     assert await inventory.last_offer(ALPHA) == offer(5, "five")
-    await inventory.store_offer(offer(1, "restored", epoch=1), at_ms=3)
+    await inventory.store_offers([offer(1, "restored", epoch=1)], at_ms=3)
     with pytest.raises(StaleWriteError):
-        await inventory.store_offer(offer(6, "six"), at_ms=4)
-    assert (await inventory.offer(ALPHA, digest("next")))[0] == OfferNumber(1, 2)
+        await inventory.store_offers([offer(6, "six")], at_ms=4)
 
 
 async def test_what_an_offer_carries_is_recorded_with_it(inventory: Inventory) -> None:
@@ -162,14 +169,14 @@ async def test_what_an_offer_carries_is_recorded_with_it(inventory: Inventory) -
     web, db = (EntryId(f"{name}:main@alpha") for name in ("web", "db"))
     first = {web: Build("web", "1", digest("a"))}
     second = {web: Build("web", "2", digest("b")), db: Build("pg", "1", digest("c"))}
-    await inventory.store_offer(replace(offer(1, "one"), carried=first), at_ms=10)
+    await inventory.store_offers([replace(offer(1, "one"), carried=first)], at_ms=10)
     assert await inventory.sends() == {
         ALPHA: Send(offer=OfferNumber(0, 1), at_ms=10, carried=first)
     }
     with pytest.raises(StaleWriteError):
-        await inventory.store_offer(replace(offer(1, "other"), carried=second), at_ms=11)
-    await inventory.store_offer(replace(offer(2, "two"), carried=second), at_ms=12)
-    await inventory.store_offer(offer(7, "none", machine="beta"), at_ms=13)
+        await inventory.store_offers([replace(offer(1, "other"), carried=second)], at_ms=11)
+    await inventory.store_offers([replace(offer(2, "two"), carried=second)], at_ms=12)
+    await inventory.store_offers([offer(7, "none", machine="beta")], at_ms=13)
     assert await inventory.sends() == {
         ALPHA: Send(offer=OfferNumber(0, 2), at_ms=12, carried=second),
         MachineName("beta"): Send(offer=OfferNumber(0, 7), at_ms=13, carried={}),
@@ -190,7 +197,7 @@ async def test_of_offers_stored_at_once_the_number_is_used_once(open_one: Open) 
     """Two that were given the same next number cannot both store it."""
     writers = [await open_one() for _ in range(4)]
     done = await asyncio.gather(
-        *(each.store_offer(offer(1, str(n)), at_ms=n) for n, each in enumerate(writers)),
+        *(each.store_offers([offer(1, str(n))], at_ms=n) for n, each in enumerate(writers)),
         return_exceptions=True,
     )
     assert done.count(None) == 1
@@ -200,9 +207,9 @@ async def test_of_offers_stored_at_once_the_number_is_used_once(open_one: Open) 
 async def test_the_newest_report_of_each_machine_is_kept(inventory: Inventory) -> None:
     """Whole, with when it came; a later one replaces it."""
     assert not await inventory.reports()
-    assert await inventory.record_report(report(sequence=1), received_ms=10)
-    assert await inventory.record_report(report(sequence=3), received_ms=30)
-    assert await inventory.record_report(report(machine="beta"), received_ms=20)
+    assert await record(inventory, report(sequence=1), received_ms=10)
+    assert await record(inventory, report(sequence=3), received_ms=30)
+    assert await record(inventory, report(machine="beta"), received_ms=20)
     kept = await inventory.reports()
     assert {name: (each.report, each.received_ms) for name, each in kept.items()} == {
         "alpha": (report(sequence=3), 30),
@@ -212,18 +219,18 @@ async def test_the_newest_report_of_each_machine_is_kept(inventory: Inventory) -
 
 async def test_a_report_that_was_overtaken_is_refused(inventory: Inventory) -> None:
     """Within one life the sequence decides; the same report again is no older."""
-    assert await inventory.record_report(report(sequence=2), received_ms=10)
-    assert not await inventory.record_report(report(sequence=1), received_ms=11)
-    assert await inventory.record_report(report(sequence=2), received_ms=12)
+    assert await record(inventory, report(sequence=2), received_ms=10)
+    assert not await record(inventory, report(sequence=1), received_ms=11)
+    assert await record(inventory, report(sequence=2), received_ms=12)
     assert (await inventory.reports())[ALPHA].report == report(sequence=2)
 
 
 async def test_a_new_life_of_an_agent_counts_anew(inventory: Inventory) -> None:
     """A restarted agent begins at a low sequence; what its former life sent late is refused."""
-    assert await inventory.record_report(report(sequence=50, boot="one"), received_ms=10)
-    assert await inventory.record_report(report(sequence=1, boot="two"), received_ms=20)
-    assert not await inventory.record_report(report(sequence=50, boot="one"), received_ms=21)
-    assert not await inventory.record_report(report(sequence=51, boot="one"), received_ms=22)
+    assert await record(inventory, report(sequence=50, boot="one"), received_ms=10)
+    assert await record(inventory, report(sequence=1, boot="two"), received_ms=20)
+    assert not await record(inventory, report(sequence=50, boot="one"), received_ms=21)
+    assert not await record(inventory, report(sequence=51, boot="one"), received_ms=22)
     assert (await inventory.reports())[ALPHA].report == report(sequence=1, boot="two")
 
 
@@ -231,12 +238,36 @@ async def test_an_agent_is_not_shut_out_by_a_stray_report_of_its_former_life(
     inventory: Inventory,
 ) -> None:
     """The first word of a life that is over comes late: the agent that lives is heard again."""
-    assert await inventory.record_report(report(sequence=7, boot="new"), received_ms=10)
-    assert await inventory.record_report(report(sequence=1, boot="old"), received_ms=20)
+    assert await record(inventory, report(sequence=7, boot="new"), received_ms=10)
+    assert await record(inventory, report(sequence=1, boot="old"), received_ms=20)
     late = 20 + ordering.OVERTAKEN_MAX_MS
-    assert not await inventory.record_report(report(sequence=7, boot="new"), received_ms=late)
-    assert await inventory.record_report(report(sequence=8, boot="new"), received_ms=late)
+    assert not await record(inventory, report(sequence=7, boot="new"), received_ms=late)
+    assert await record(inventory, report(sequence=8, boot="new"), received_ms=late)
     assert (await inventory.reports())[ALPHA].report == report(sequence=8, boot="new")
+
+
+async def test_reports_that_are_recorded_together_count_one_after_another(
+    inventory: Inventory,
+) -> None:
+    """Each is told apart; of several of one machine the newest is kept."""
+    told = [
+        report(sequence=2),
+        report(machine="beta", sequence=7),
+        report(sequence=1),
+        report(sequence=4),
+        report(sequence=9, boot="two"),
+        report(sequence=5),
+    ]
+    assert list(await inventory.record_reports(told, received_ms=10)) == [
+        True, True, False, True, True, False,
+    ]  # fmt: skip
+    kept = await inventory.reports()
+    assert {name: each.report for name, each in kept.items()} == {
+        "alpha": report(sequence=9, boot="two"),
+        "beta": report(machine="beta", sequence=7),
+    }
+    late = 10 + ordering.OVERTAKEN_MAX_MS
+    assert await record(inventory, report(sequence=5), received_ms=late)
 
 
 async def test_reports_that_come_at_once_leave_the_newest(open_one: Open) -> None:
@@ -245,7 +276,7 @@ async def test_reports_that_come_at_once_leave_the_newest(open_one: Open) -> Non
     order = [3, 9, 1, 12, 7, 10, 2, 11]
     await asyncio.gather(
         *(
-            writers[n % 4].record_report(report(sequence=sequence), received_ms=n)
+            record(writers[n % 4], report(sequence=sequence), received_ms=n)
             for n, sequence in enumerate(order)
         )
     )

@@ -5,6 +5,7 @@ from keyplane.model.names import EntryId, MachineName
 from keyplane.ports.guarding import Cordon
 from keyplane.ports.inventory import Inventory
 from tests.contract.inventory.test_inventory_changes import change, commit
+from tests.contract.inventory.values import record
 
 ALPHA, BETA = MachineName("alpha"), MachineName("beta")
 ON_ALPHA, ON_BETA = EntryId("web:main@alpha"), EntryId("web:main@beta")
@@ -42,7 +43,7 @@ async def test_a_cordon_stands_until_it_is_taken_away(inventory: Inventory) -> N
 async def test_a_machine_that_is_gone_is_forgotten(inventory: Inventory) -> None:
     """With the change that takes it out; nothing of the others, and if it speaks it is a new one."""
     for machine in (ALPHA, BETA):
-        assert await inventory.record_report(report(machine, sequence=9), received_ms=1)
+        assert await record(inventory, report(machine, sequence=9), received_ms=1)
         await inventory.cordon(machine, CORDON)
     granted = {ON_ALPHA: "one/1", ON_BETA: "two/1"}
     await inventory.change_permits(granted=granted, over=[], at_ms=1)
@@ -52,4 +53,4 @@ async def test_a_machine_that_is_gone_is_forgotten(inventory: Inventory) -> None
     assert list(await inventory.reports()) == [BETA]
     assert await inventory.cordons() == {BETA: CORDON}
     assert await inventory.permits() == {ON_BETA: "two/1"}
-    assert await inventory.record_report(report(ALPHA, sequence=2), received_ms=2)
+    assert await record(inventory, report(ALPHA, sequence=2), received_ms=2)

@@ -9,6 +9,7 @@ from keyplane.model.occurrence import Act, Cause, Occurrence
 from keyplane.model.volumes import Backup, OrderChange, OrderKind, SavedVolume, VolumeOrder
 from keyplane.ports import ordering
 from keyplane.ports.inventory import Inventory
+from tests.contract.inventory.values import record
 
 ALPHA, BETA = MachineName("alpha"), MachineName("beta")
 WEB, DB = EntryId("web:main@alpha"), EntryId("db:main@alpha")
@@ -59,9 +60,9 @@ async def test_the_last_word_on_an_entry_stands(inventory: Inventory) -> None:
 
 async def test_what_a_report_tells_is_taken_in_once(inventory: Inventory) -> None:
     """The same again, in part or whole, adds nothing; nor is it kept with the report."""
-    assert await inventory.record_report(report(1, 2), received_ms=1)
-    assert await inventory.record_report(report(1, 2), received_ms=2)
-    assert await inventory.record_report(report(2, 3, sequence=2), received_ms=3)
+    assert await record(inventory, report(1, 2), received_ms=1)
+    assert await record(inventory, report(1, 2), received_ms=2)
+    assert await record(inventory, report(2, 3, sequence=2), received_ms=3)
     assert await told(inventory) == [("restart", 1), ("restart", 2), ("restart", 3)]
     found = await inventory.occurrences(ALPHA, WEB, after=0, since_ms=0, limit=1)
     assert found[0].occurrence == occurrence(3)
@@ -71,31 +72,31 @@ async def test_what_a_report_tells_is_taken_in_once(inventory: Inventory) -> Non
 async def test_what_is_missing_is_said_to_whoever_asks_for_any_entry(
     inventory: Inventory,
 ) -> None:
-    await inventory.record_report(report(1), received_ms=1)
-    await inventory.record_report(report(5, sequence=2, entry=DB), received_ms=2)
+    await record(inventory, report(1), received_ms=1)
+    await record(inventory, report(5, sequence=2, entry=DB), received_ms=2)
     assert await told(inventory, WEB) == [("restart", 1), ("gap", 5)]
     assert await told(inventory, DB) == [("gap", 5), ("restart", 5)]
 
 
 async def test_a_history_that_begins_anew_is_said_and_taken_in(inventory: Inventory) -> None:
-    await inventory.record_report(report(1, 2), received_ms=1)
-    await inventory.record_report(report(1, history="b", sequence=2), received_ms=2)
-    await inventory.record_report(report(3, sequence=3), received_ms=3)
+    await record(inventory, report(1, 2), received_ms=1)
+    await record(inventory, report(1, history="b", sequence=2), received_ms=2)
+    await record(inventory, report(3, sequence=3), received_ms=3)
     acts = ["restart", "restart", "gap", "restart", "restart"]
     assert [act for act, _ in await told(inventory)] == acts
 
 
 async def test_a_late_report_still_tells_what_happened(inventory: Inventory) -> None:
-    await inventory.record_report(report(sequence=5), received_ms=1)
-    assert not await inventory.record_report(report(1, sequence=4), received_ms=2)
+    await record(inventory, report(sequence=5), received_ms=1)
+    assert not await record(inventory, report(1, sequence=4), received_ms=2)
     assert await told(inventory) == [("restart", 1)]
 
 
 async def test_each_entry_keeps_its_last(inventory: Inventory) -> None:
     """One that ends over and over pushes out none of another."""
-    await inventory.record_report(report(1, entry=DB), received_ms=1)
+    await record(inventory, report(1, entry=DB), received_ms=1)
     many = range(2, ordering.OCCURRENCES_KEPT + 12)
-    await inventory.record_report(report(*many, sequence=2), received_ms=2)
+    await record(inventory, report(*many, sequence=2), received_ms=2)
     found = await told(inventory)
     assert found[0] == ("restart", 1)
     assert len(found) == ordering.OCCURRENCES_KEPT + 1
@@ -105,7 +106,7 @@ async def test_each_entry_keeps_its_last(inventory: Inventory) -> None:
 async def test_occurrences_are_found_by_time_and_after_one_that_is_known(
     inventory: Inventory,
 ) -> None:
-    await inventory.record_report(report(1, 2, 3), received_ms=1)
+    await record(inventory, report(1, 2, 3), received_ms=1)
     found = await inventory.occurrences(ALPHA, None, after=0, since_ms=1_002, limit=10)
     assert [each.occurrence.number for each in found] == [2, 3]
     rest = await inventory.occurrences(ALPHA, None, after=found[0].id, since_ms=0, limit=10)
@@ -118,8 +119,8 @@ async def test_what_is_said_on_a_machine_is_audited_once(inventory: Inventory) -
     here = replace(occurrence(1), unit=UnitName(""), act=Act.STOP, cause=Cause.PERSON, who="ada")
     elsewhere = replace(here, number=2, who="")
     said = replace(report(), occurrences=(here, elsewhere))
-    await inventory.record_report(said, received_ms=1)
-    await inventory.record_report(said, received_ms=2)
+    await record(inventory, said, received_ms=1)
+    await record(inventory, said, received_ms=2)
     assert await inventory.audit_log(10) == (
         (here.at_ms, "ada", "stop", {"entry": WEB, "machine": "alpha"}),
     )
@@ -161,3 +162,24 @@ async def test_a_backup_is_kept_under_its_number(inventory: Inventory) -> None:
     assert await inventory.forget_backup(5)
     assert not await inventory.forget_backup(5)
     assert await inventory.backups() == (second,)
+
+
+async def test_what_reports_tell_together_is_taken_in_as_one_after_another(
+    inventory: Inventory,
+) -> None:
+    """Of each machine once, with its gaps, whatever else is told in the same write."""
+    beta = replace(report(1, 2), machine=BETA)
+    kept = ordering.OCCURRENCES_KEPT
+    many = report(*range(5, kept + 5), sequence=3)
+    told = [report(1, 2), beta, report(2, 3, sequence=2), many, beta]
+    await inventory.record_reports(told, received_ms=1)
+    here = await inventory.occurrences(ALPHA, None, after=0, since_ms=0, limit=kept * 2)
+    there = await inventory.occurrences(BETA, None, after=0, since_ms=0, limit=9)
+    assert [each.occurrence.number for each in there] == [1, 2]
+    acts = [(each.occurrence.number, each.occurrence.act) for each in here]
+    assert acts[0] == (5, Act.GAP)
+    of_entry = [number for number, act in acts if act is not Act.GAP]
+    assert of_entry == list(range(5, kept + 5))
+    await record(inventory, report(kept + 5, sequence=4), received_ms=2)
+    after = await inventory.occurrences(ALPHA, None, after=here[-1].id, since_ms=0, limit=9)
+    assert [each.occurrence.number for each in after] == [kept + 5]

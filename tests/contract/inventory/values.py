@@ -26,7 +26,7 @@ from keyplane.model.plan import (
     PlannedMachine,
     Unit,
 )
-from keyplane.ports.inventory import PlannedEntry, StoredPlan
+from keyplane.ports.inventory import Inventory, PlannedEntry, StoredPlan
 
 ALPHA = MachineName("alpha")
 
@@ -123,3 +123,9 @@ def report(*, sequence: int = 1, boot: str = "one", machine: str = "alpha") -> R
         boot=boot,
         entries={EntryId(f"a:server@{machine}"): entry},
     )
+
+
+async def record(inventory: Inventory, said: Report, *, received_ms: int) -> bool:
+    """One report alone: whether it is the newest."""
+    [is_newest] = await inventory.record_reports([said], received_ms=received_ms)
+    return is_newest

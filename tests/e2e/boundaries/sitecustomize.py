@@ -100,6 +100,10 @@ def _first(_, first="", *__, **named):
     return str(first)
 
 
+def _machine(offer):
+    return offer.machine
+
+
 def _unit(_, entry, unit, *__, **___):
     return f"{entry}/{unit}"
 
@@ -141,11 +145,11 @@ def _controller(it):
     from keyplane.adapters.oci.layout import Layout, _Intake
     from keyplane.adapters.sql.inventory import SqlInventory
 
-    for method in ("add_revision", "commit", "save_rollout", "record_report", "audit"):
+    for method in ("add_revision", "commit", "save_rollout", "record_reports", "audit"):
         it.around(SqlInventory, method, _nothing)
     for method in ("change_volume_orders", "keep_backup"):
         it.around(SqlInventory, method, _nothing)
-    it.around(SqlInventory, "store_offer", lambda _, offer, **__: offer.machine)
+    it.around(SqlInventory, "store_offers", lambda _, offers, **__: " ".join(map(_machine, offers)))
     it.around(Layout, "put", lambda _, digest, *__: digest)
     for method in ("write", "finish"):
         it.around(_Intake, method, _nothing)

@@ -113,14 +113,14 @@ async def test_a_life_that_ends_in_the_middle_of_it_leaves_the_rest_to_the_next(
 async def test_a_word_of_which_the_answer_was_lost_is_heeded_all_the_same() -> None:
     world = World()
     await world.apply({DB: "1"}, window="2s")
-    store = world.inventory.store_offer
+    store = world.inventory.store_offers
 
     async def fails(*_: object, **__: object) -> None:
         raise InventoryUnavailableError("locked")
 
-    world.inventory.store_offer = fails
+    world.inventory.store_offers = fails
     with pytest.raises(InventoryUnavailableError):
         await world.rolling.freeze("by ada")
-    world.inventory.store_offer = store
+    world.inventory.store_offers = store
     await world.rolling.tick(frozenset())
     assert await is_frozen(world, ALPHA)

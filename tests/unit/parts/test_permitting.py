@@ -56,7 +56,7 @@ class World:
             clock=self.clock,
             hint=self._hint,
         )
-        self.rolling.recorded = self.permitting.recorded
+        self.rolling.recording.recorded = self.permitting.recorded
 
     async def _hint(self, machine: MachineName) -> None:
         self.hinted.append(machine)

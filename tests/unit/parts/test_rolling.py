@@ -25,6 +25,7 @@ from keyplane.parts.offering import Offering
 from keyplane.parts.rolling import Rolling
 from keyplane.ports.inventory import InventoryUnavailableError, PlannedEntry, StoredPlan
 from keyplane.rollout import state as states
+from keyplane.rollout.machine import FAILING_MS
 from keyplane.rollout.policies import Terms
 from keyplane.rollout.state import Phase
 from keyplane.testing.bus import MemoryBus
@@ -175,6 +176,23 @@ async def test_a_consumer_is_offered_after_its_provider_is_healthy() -> None:
     assert (end.outcome, end.started, end.restarted, end.untouched) == ("done", 2, 0, 0)
 
 
+async def test_reports_that_come_at_once_are_each_judged() -> None:
+    """Also where the first of them ends a step, and a later one fails in the next."""
+    world = World()
+    events = await world.apply({DB: "1", WEB: "1"})
+    await asyncio.gather(world.report(ALPHA), world.report(ALPHA), world.report(ALPHA))
+    assert set(await world.offered(BETA)) == {WEB}
+    await asyncio.gather(
+        world.report(ALPHA), world.report(BETA, EntryState.FAILED), world.report(ALPHA)
+    )
+    world.clock.advance(FAILING_MS)
+    await world.rolling.tick(frozenset())
+    end = (await all_of(events))[-1]
+    assert isinstance(end, messages.Ended)
+    assert end.outcome == "failed"
+    assert [each.entry for each in end.failures] == [WEB]
+
+
 async def test_no_difference_ends_at_once() -> None:
     """Nobody is offered anything anew."""
     world = World()
@@ -249,17 +267,17 @@ async def test_offers_that_cannot_be_stored_are_tried_again() -> None:
     """The rollout says what it waits for, and goes on once it can."""
     world = World()
     events = await world.apply({DB: "1", WEB: "1"})
-    refusing = world.inventory.store_offer
+    refusing = world.inventory.store_offers
 
     async def full(*_: object, **__: object) -> None:
         world.inventory.break_down("the disk is full")
         await refusing(*_, **__)  # type: ignore[arg-type]
 
-    world.inventory.store_offer = full  # type: ignore[method-assign]
+    world.inventory.store_offers = full  # type: ignore[method-assign]
     await world.report(ALPHA)
     world.inventory.break_down(None)
     assert await world.offered(BETA) == {}
-    world.inventory.store_offer = refusing  # type: ignore[method-assign]
+    world.inventory.store_offers = refusing  # type: ignore[method-assign]
     await world.rolling.tick(frozenset())
     await world.report(BETA)
     end = (await all_of(events))[-1]
@@ -382,8 +400,8 @@ class LostAnswers(MemoryInventory):
         await super().save_rollout(number, **keys)
         self._lost("save_rollout")
 
-    async def store_offer(self, offer, **keys):
-        await super().store_offer(offer, **keys)
+    async def store_offers(self, offers, **keys):
+        await super().store_offers(offers, **keys)
         if "after_offer" in self.lose:
             self.lose = {"save_rollout"}
 
@@ -497,7 +515,7 @@ async def test_no_number_is_offered_that_a_machine_told_an_older_backup_of() -> 
         boot="b",
         entries={},
     )
-    assert await world.inventory.record_report(held, received_ms=1)
+    assert await world.inventory.record_reports([held], received_ms=1) == [True]
     await world.apply({DB: "2"})
     offer = await world.inventory.last_offer(ALPHA)
     assert offer is not None

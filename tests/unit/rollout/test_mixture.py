@@ -2,7 +2,7 @@
 
 import json
 
-from keyplane.model.names import EntryId
+from keyplane.model.names import EntryId, MachineName
 from keyplane.rollout.mixture import mix, mix_edges
 from keyplane.rollout.tiers import tiers
 from tests.unit.rollout.values import digest, edges, names, plan, planned
@@ -83,9 +83,9 @@ def test_grants_that_only_grow_or_only_shrink_make_no_new_file():
 
 
 def test_a_mixture_is_grouped_by_machine():
-    """Each machine has its own entries alone."""
-    target = plan(a_x=planned(), b_x=planned(), c_y=planned())
-    grouped = mix(target, target, (), 0, {}).by_machine()
+    """Each machine that is asked for has its own entries alone."""
+    target = plan(a_x=planned(), b_x=planned(), c_y=planned(), d_z=planned())
+    grouped = mix(target, target, (), 0, {}).by_machine([MachineName(each) for each in "xyw"])
     assert {machine: names(entries) for machine, entries in grouped.items()} == {
         "x": ["a_x", "b_x"],
         "y": ["c_y"],

@@ -17,7 +17,7 @@ from keyplane.ports.errors import PortError
 log = Journal(__name__.removeprefix("keyplane."))
 
 IN_FLIGHT_MAX = 64
-"""Of each kind. More would only wait for the inventory, whose writes are one after another."""
+"""Of each kind. So many reports are one write of the inventory; more would only wait for it."""
 
 BUCKET_S = 30.0
 """A store that was deleted under a running bus is there again within it."""

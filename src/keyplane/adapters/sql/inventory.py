@@ -1,7 +1,7 @@
 """The inventory in SQL: each call of the port as one transaction. Decides nothing itself."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -17,7 +17,6 @@ from keyplane.adapters.sql import (
     faults,
     freezes,
     lease,
-    machines,
     occurrences,
     permits,
     persons,
@@ -26,12 +25,12 @@ from keyplane.adapters.sql import (
     rollouts,
     schema,
 )
+from keyplane.adapters.sql import machines as machine_rows
 from keyplane.adapters.sql import volumes as volume_rows
-from keyplane.model.declaration import OfferNumber, Report, Word
+from keyplane.model.declaration import Report, Word
 from keyplane.model.names import Digest, EntryId, MachineName
 from keyplane.model.volumes import Backup, OrderChange, VolumeOrder, given_away
 from keyplane.ports import inventory as port
-from keyplane.ports import ordering
 from keyplane.ports.fact_order import StoredFacts
 from keyplane.ports.guarding import Cordon
 from keyplane.ports.leases import Lease
@@ -235,25 +234,22 @@ class SqlInventory:
         async with self._writing() as connection:
             await rollouts.save(connection, number, state=state, is_open=is_open)
 
-    async def offer(
-        self, machine: MachineName, digest: Digest
-    ) -> tuple[OfferNumber, port.StoredOffer | None]:
-        last = await self.last_offer(machine)
-        if last is not None and last.digest == digest:
-            return last.offer, last
-        return ordering.next_offer(None if last is None else last.offer), None
-
-    async def store_offer(self, offer: port.StoredOffer, *, at_ms: int) -> None:
+    async def store_offers(self, offers: Sequence[port.StoredOffer], *, at_ms: int) -> None:
         async with self._writing() as connection:
-            await machines.store_offer(connection, offer, at_ms=at_ms)
+            await machine_rows.store_offers(connection, offers, at_ms=at_ms)
 
     async def last_offer(self, machine: MachineName) -> port.StoredOffer | None:
+        return (await self.last_offers([machine])).get(machine)
+
+    async def last_offers(
+        self, machines: Collection[MachineName]
+    ) -> Mapping[MachineName, port.StoredOffer]:
         async with self._reading() as connection:
-            return await machines.last_offer(connection, machine)
+            return await machine_rows.last_offers(connection, machines)
 
     async def sends(self) -> Mapping[MachineName, port.Send]:
         async with self._reading() as connection:
-            return await machines.all_sends(connection)
+            return await machine_rows.all_sends(connection)
 
     async def frozen(self) -> str:
         async with self._reading() as connection:
@@ -263,15 +259,19 @@ class SqlInventory:
         async with self._writing() as connection:
             await freezes.say(connection, why)
 
-    async def record_report(self, report: Report, *, received_ms: int) -> bool:
+    async def record_reports(
+        self, reports: Sequence[Report], *, received_ms: int
+    ) -> Sequence[bool]:
         async with self._writing() as connection:
-            await occurrences.record(connection, report)
-            report = replace(report, occurrences=())
-            return await machines.record_report(connection, report, received_ms=received_ms)
+            await occurrences.record(connection, reports)
+            bare = [replace(each, occurrences=()) for each in reports]
+            return await machine_rows.record_reports(connection, bare, received_ms=received_ms)
 
     async def reports(self) -> Mapping[MachineName, port.StoredReport]:
         async with self._reading() as connection:
-            return await asyncio.to_thread(codec.reports, await machines.all_reports(connection))
+            return await asyncio.to_thread(
+                codec.reports, await machine_rows.all_reports(connection)
+            )
 
     async def occurrences(
         self,

@@ -5,11 +5,11 @@ and after it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from keyplane.model.declaration import OfferNumber, Report, Word
+from keyplane.model.declaration import Report, Word
 from keyplane.model.names import Digest, EntryId, MachineName, split_entry
 from keyplane.model.volumes import Backup as SavedVolumes
 from keyplane.model.volumes import OrderChange, VolumeOrder
@@ -169,17 +169,14 @@ class LifeInventory:
 
         await self._write("a rollout", save)
 
-    async def offer(
-        self, machine: MachineName, digest: Digest
-    ) -> tuple[OfferNumber, inventory.StoredOffer | None]:
-        return await self._read(lambda: self._under.offer(machine, digest))
-
-    async def store_offer(self, offer: inventory.StoredOffer, *, at_ms: int) -> None:
+    async def store_offers(self, offers: Sequence[inventory.StoredOffer], *, at_ms: int) -> None:
         async def store() -> None:
-            await self._under.store_offer(offer, at_ms=at_ms)
-            await self._database.watch.offered(offer)
+            await self._under.store_offers(offers, at_ms=at_ms)
+            for offer in offers:
+                await self._database.watch.offered(offer)
 
-        await self._write(f"offer {offer.offer} of {offer.machine}", store)
+        said = ", ".join(f"{each.offer} of {each.machine}" for each in offers)
+        await self._write(f"offer {said}", store)
 
     async def sends(self) -> Mapping[MachineName, inventory.Send]:
         return await self._read(self._under.sends)
@@ -193,14 +190,23 @@ class LifeInventory:
     async def last_offer(self, machine: MachineName) -> inventory.StoredOffer | None:
         return await self._read(lambda: self._under.last_offer(machine))
 
-    async def record_report(self, report: Report, *, received_ms: int) -> bool:
-        async def record() -> bool:
-            newest = await self._under.record_report(report, received_ms=received_ms)
-            if newest:
-                self._database.watch.reported(report)
-            return newest
+    async def last_offers(
+        self, machines: Collection[MachineName]
+    ) -> Mapping[MachineName, inventory.StoredOffer]:
+        return await self._read(lambda: self._under.last_offers(machines))
 
-        return await self._write(f"a report of {report.machine}", record)
+    async def record_reports(
+        self, reports: Sequence[Report], *, received_ms: int
+    ) -> Sequence[bool]:
+        async def record() -> Sequence[bool]:
+            found = await self._under.record_reports(reports, received_ms=received_ms)
+            for report, is_newest in zip(reports, found, strict=True):
+                if is_newest:
+                    self._database.watch.reported(report)
+            return found
+
+        machines = ", ".join(each.machine for each in reports)
+        return await self._write(f"a report of {machines}", record)
 
     async def record_facts(
         self, machine: MachineName, said: Mapping[str, Json], *, received_ms: int
