@@ -65,6 +65,8 @@ class Value:
     tree: Json
     impls: tuple[str, ...] = ()
     """For a module: the roles that have an `impl`; the function itself is left out of the tree."""
+    used_ms: int = field(default=0, compare=False)
+    """Of processor time; for equal calls it is not the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +81,8 @@ class Fault:
     """The line itself."""
     spent: bool = False
     """It came to a limit of steps, processor time or memory."""
+    used_ms: int = field(default=0, compare=False)
+    """Of processor time."""
 
 
 Run = Callable[[Call], Value | Fault]

@@ -13,6 +13,7 @@ from keyplane.documents import computing, facts, fleets, interfaces, modules, te
 from keyplane.documents.evaluation import Call, Evaluate, Fault, Run
 from keyplane.documents.rows import Path, Rows, show
 from keyplane.documents.shapes import name_complaint
+from keyplane.documents.spending import Spending
 from keyplane.documents.text import Unreadable
 from keyplane.model.documents import Documents
 from keyplane.model.fleet import FactSnapshot, Fleet
@@ -74,6 +75,7 @@ class _Reader:
     def __init__(self, tree: Tree, run: Run) -> None:
         self._tree = tree
         self._run = run
+        self._spending = Spending()
         self._rows: list[Rows] = []
         self._rows_by_file: dict[str, Rows] = {}
         self._modules: dict[str, Module] = {}
@@ -204,7 +206,12 @@ class _Reader:
         if file not in sources:
             rows.add("unreadable", (), "not UTF-8")
             return _Loaded(rows=rows, tree=None)
+        refusal = self._spending.refusal()
+        if refusal is not None:
+            rows.add("starlark", (), f"{file}: {refusal}", "mend those first")
+            return _Loaded(rows=rows, tree=None)
         found = self._run(Call(sources=sources, file=file, function=function))
+        self._spending.ran(file, found)
         if isinstance(found, Fault):
             computing.add_fault(rows, found)
             return _Loaded(rows=rows, tree=None)

@@ -17,6 +17,8 @@ from keyplane.planner.rows import did_you_mean, listed
 SPENT_MAX = 2
 """A function that came to a limit so often is not called for others: each time may cost seconds, and
 one instance with odd settings is no reason to say nothing of all others."""
+SPENT_ALL_MAX = 8
+"""The same of all functions together: twenty seconds, after which nobody waits for four modules more."""
 
 
 def prepare(draft: Draft, assignment: Assignment) -> None:
@@ -58,16 +60,15 @@ def evaluate(
     Calls come in one order for equal documents, so what is not called is the same for those.
     """
     function = assignment.module.name, assignment.role_name
-    spent = draft.spent.get(function, [])
     if not assignment.sound:
         return None
-    if len(spent) >= SPENT_MAX:
+    why = _spent(draft, function)
+    if why:
         draft.rows.add(
             "starlark",
             assignment.module.file,
             f"roles.{assignment.role_name}",
-            f"the function of {assignment.role_name} was not called for {assignment.id}, as it came "
-            f"to a limit for {' and '.join(spent)}",
+            f"the function of {assignment.role_name} was not called for {assignment.id}, as {why}",
             "mend it for those first",
         )
         return None
@@ -92,6 +93,17 @@ def evaluate(
     for path, content in result.shipped.items():
         draft.shipped[assignment.module.name, path] = content
     return result.body
+
+
+def _spent(draft: Draft, function: tuple[str, str]) -> str:
+    """Why a function is not called any more; empty as long as it is."""
+    own = draft.spent.get(function, [])
+    if len(own) >= SPENT_MAX:
+        return f"it came to a limit for {' and '.join(own)}"
+    every = [each for ids in draft.spent.values() for each in ids]
+    if len(every) >= SPENT_ALL_MAX:
+        return f"those of others came to a limit for {', '.join(every[:-1])} and {every[-1]}"
+    return ""
 
 
 def check_body(draft: Draft, assignment: Assignment, body: CompiledBody) -> None:

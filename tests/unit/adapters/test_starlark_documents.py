@@ -231,3 +231,12 @@ def test_a_result_that_is_no_document_is_a_fault(runner: Runner, text: str, told
     found = fault(runner, text)
     assert told in found.message
     assert (found.file, found.line) == ("modules/solo/module.star", 1)
+
+
+def test_an_answer_says_what_processor_time_it_took(runner: Runner):
+    quick = run(runner, "def module():\n    return {'quick': 1}\n")
+    long = run(
+        runner,
+        "def module():\n    s = 0\n    for i in range(1000000):\n        s = i\n    return {'long': s}\n",
+    )
+    assert 0 <= quick.used_ms < long.used_ms

@@ -91,3 +91,37 @@ def test_a_planner_that_stays_says_what_a_new_one_says(edits: list[tuple[str, st
         request = replace(request, documents=documents, previous=before)
         made = planner.update(change).plan
         assert msgspec.json.encode(made) == msgspec.json.encode(plan(request).plan)
+
+
+def test_after_eight_calls_without_an_end_no_function_is_called() -> None:
+    """Of how many modules they are does not matter."""
+    run = Functions()
+    fleet = 'fleet = "arena"\n' + f.machines("alpha")
+    names = [f"app-{letter}" for letter in "abcdef"]
+    text = {}
+    for name in names:
+        text[f"modules/{name}/module.star"] = "def module():\n    pass\n"
+        for turn in "12":
+            more = f.instance(f"{name}-{turn}", name, more='settings.main.x = "loop"\n')
+            fleet += more
+    text["fleet.toml"] = fleet
+
+    def named(call: Call) -> Value | Fault:
+        found = run(call)
+        if call.role is None:
+            module = call.file.split("/")[1]
+            return Value(tree={**DOCUMENT, "module": module}, impls=("main",))
+        return found
+
+    reading = directory.documents_of({path: said.encode() for path, said in text.items()}, named)
+    found = plan(PlanRequest(documents=reading.documents, evaluate=reading.evaluate)).plan
+    assert run.calls == 8
+    left = [row.message for row in found.diagnostics if "was not called" in row.message]
+    others = ", ".join(f"{name}-{turn}:main" for name in names[:4] for turn in "12")
+    others = others.removesuffix(", app-d-2:main") + " and app-d-2:main"
+    assert left == [
+        f"the function of main was not called for {name}-{turn}:main, as those of others came to "
+        f"a limit for {others}"
+        for name in names[4:]
+        for turn in "12"
+    ]

@@ -66,9 +66,10 @@ class Runner:
             message = f"the evaluator gave no answer: {why}"
             return Fault(message=message, file=call.file, line=1, column=1, source="")
         found: dict[str, Any] = json.loads(answer)
+        used_ms: int = found["used_ms"]
         if "fault" in found:
-            return Fault(**found["fault"])
-        return Value(tree=found["tree"], impls=tuple(found["impls"]))
+            return Fault(**found["fault"], used_ms=used_ms)
+        return Value(tree=found["tree"], impls=tuple(found["impls"]), used_ms=used_ms)
 
     def _exchange(self, line: bytes) -> bytes:
         child = self._child or self._start()
