@@ -5,7 +5,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeVar
 
 import click
 import msgspec
@@ -20,6 +21,8 @@ from keyplane.parts.control_client import ControlClient, RefusedError
 from keyplane.parts.state_dir import StateDir
 from keyplane.ports.control import ControlUnreachableError
 from keyplane.ports.errors import PortError
+
+T = TypeVar("T")
 
 _CHOICES = tuple(each.value for each in Choice)
 EXIT_FAILED = 1
@@ -208,11 +211,14 @@ def watch(
     try:
         end = _print_json(events) if as_json else progress.show_events(events)
     except KeyboardInterrupt:
-        click.echo(
-            "\nno longer watched; what was begun goes on: `keyplane status` shows it", err=True
-        )
-        return EXIT_INTERRUPTED
+        return unwatched()
     return exit_status(end)
+
+
+def unwatched() -> int:
+    """Of a command whose watcher went away."""
+    click.echo("\nno longer watched; what was begun goes on: `keyplane status` shows it", err=True)
+    return EXIT_INTERRUPTED
 
 
 def exit_status(end: messages.Ended | None) -> int:
@@ -243,7 +249,7 @@ def _asked(proposal: messages.Proposal, manner: Manner) -> dict[str, str] | None
         ]
         name = each.entry.rpartition("@")[0]
         question = f"What is to become of the data of {name}?"
-        found[each.entry] = click.prompt(question, type=click.Choice(choices))
+        found[each.entry] = _answer(partial(click.prompt, question, type=click.Choice(choices)))
     return found
 
 
@@ -255,8 +261,13 @@ def _changes(proposal: messages.Proposal) -> bool:
 def _confirmed() -> bool:
     if not sys.stdin.isatty():
         reading.refuse("nobody is there to be asked: `--yes` applies without a question")
+    return _answer(lambda: click.confirm("Apply?"))
+
+
+def _answer(ask: Callable[[], T]) -> T:
+    """What a person says; whoever interrupts the question has nothing applied."""
     try:
-        return click.confirm("Apply?")
+        return ask()
     except click.Abort:
         click.echo("\nnothing was applied", err=True)
         sys.exit(EXIT_INTERRUPTED)

@@ -1,6 +1,7 @@
 """`keyplane rollout`: how edits went over the machines, and a person's word on that."""
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,13 +10,17 @@ from typing import Literal, TypeVar
 import click
 import msgspec
 
-from keyplane.cli import asking, fleets, progress, reading, rows
+from keyplane.cli import asking, fleets, progress, reading, rows, screen
 from keyplane.parts import embedded, rollout_messages
 from keyplane.parts.control_client import ControlClient, RefusedError
+from keyplane.ports.control import ControlUnreachableError
 
 T = TypeVar("T")
 Verb = Literal["pause", "resume", "stop", "close", "freeze", "thaw"]
 
+_DONE = "done"
+FOLLOW_S = 0.5
+"""How often it is drawn: as often as a person can see."""
 ENTRIES_MAX = 3
 """Entries of a machine that a line names; `--json` has all."""
 
@@ -66,6 +71,8 @@ def show(number: int | None, directory: Path | None, *, follow: bool, as_json: b
     state = fleets.state_of(directory)
     client = embedded.controller(state)
     found = _asked(lambda: client.rollout(number))
+    if follow and found.rollout.open and not as_json and sys.stdout.isatty():
+        sys.exit(_follow(client, found))
     if follow and found.rollout.open:
         sys.exit(asking.watch(state, client.follow(), as_json=as_json))
     if as_json:
@@ -75,6 +82,37 @@ def show(number: int | None, directory: Path | None, *, follow: bool, as_json: b
             click.echo(line)
     if follow:
         sys.exit(asking.exit_status(found.end))
+
+
+def _follow(client: ControlClient, found: rollout_messages.RolloutView) -> int:
+    """Draw it in place to its end, and leave how it ended on the first screen."""
+    number = found.rollout.number
+    try:
+        with screen.Screen() as drawn:
+            shown = list(lines(found))
+            while found.rollout.open:
+                drawn.draw(shown if screen.fits(shown) else list(at_work(found)))
+                time.sleep(FOLLOW_S)
+                try:
+                    found = client.rollout(number)
+                    shown = list(lines(found))
+                except ControlUnreachableError as error:
+                    trouble = str(error).splitlines()[0]
+                    drawn.draw([f"{click.style('x', fg='red')} {trouble}; what was:", *shown])
+                    time.sleep(FOLLOW_S)
+    except KeyboardInterrupt:
+        return asking.unwatched()
+    for line in shown:
+        click.echo(line)
+    return asking.exit_status(found.end)
+
+
+def at_work(found: rollout_messages.RolloutView) -> Iterator[str]:
+    """Without the machines that are done, where there is no room for all."""
+    left = [each for each in found.machines if each.state != _DONE]
+    first, *others = lines(msgspec.structs.replace(found, machines=left))
+    yield f"{first}, {len(found.machines) - len(left)} of {len(found.machines)} lines done"
+    yield from others
 
 
 def lines(found: rollout_messages.RolloutView) -> Iterator[str]:

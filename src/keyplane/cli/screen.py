@@ -15,6 +15,10 @@ _ENTER = "\x1b[?1049h\x1b[?25l\x1b[?7l"
 _LEAVE = "\x1b[?7h\x1b[?25h\x1b[?1049l"
 
 
+def fits(lines: Sequence[str]) -> bool:
+    return len(lines) <= shutil.get_terminal_size().lines
+
+
 class Screen:
     """A terminal's second screen, while the context is open; the first is as it was afterwards."""
 

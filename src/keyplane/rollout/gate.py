@@ -230,9 +230,7 @@ def _waited(state: State, work: Work) -> tuple[EntryId, ...]:
 def _unsettled(state: State, machine: MachineName) -> Trouble:
     number = state.offers[machine]
     if _is_silent(state, machine):
-        said = (
-            f"{machine} is silent: nothing was heard from its agent since it was offered {number}."
-        )
+        said = f"{machine} has said nothing since it was offered {number}."
         return Trouble(machine=machine, lack=Lack.VOICE, said=said)
     report = state.seen[machine].report
     if report.offer < number:
