@@ -66,7 +66,7 @@ def _show(state: StateDir, found: volume_messages.Backups) -> None:
         click.echo("\nold copies, which nothing uses; each goes with the command below it:")
     for each in found.copies:
         where = f"{each.path} on {each.machine}"
-        click.echo(f"  {where}: of {each.entry}, {each.why} {_moment(each.since_ms)}")
+        click.echo(f"  {where}: of {each.entry}, {rows.plain(each.why)} {_moment(each.since_ms)}")
         click.echo(click.style(f"    rm -r {shlex.quote(str(_place(state, each)))}", dim=True))
 
 

@@ -110,7 +110,7 @@ def show_events(events: Iterable[messages.Event]) -> messages.Ended | None:
             case messages.EntryMoved():
                 click.echo(entry_line(event.entry, event.state, event.detail))
             case messages.Stepped():
-                click.echo(click.style(f"  {event.said}", dim=True))
+                click.echo(click.style(f"  {rows.plain(event.said)}", dim=True))
             case messages.Ended():
                 show_end(event)
                 return event
@@ -120,7 +120,7 @@ def show_events(events: Iterable[messages.Event]) -> messages.Ended | None:
 def entry_line(entry: str, state: str, detail: str) -> str:
     """How far an entry came."""
     styled = click.style(state, fg=_STYLE.get(state))
-    return f"  {entry}  {styled}" + (f"  {detail}" if detail else "")
+    return f"  {entry}  {styled}" + (f"  {rows.plain(detail)}" if detail else "")
 
 
 def show_end(end: messages.Ended) -> None:
@@ -128,7 +128,7 @@ def show_end(end: messages.Ended) -> None:
         named = (
             failure.cause if failure.entry in failure.cause else f"{failure.entry}: {failure.cause}"
         )
-        click.echo(f"{click.style('x', fg='red')} {named}", err=True)
+        click.echo(f"{click.style('x', fg='red')} {rows.plain(named)}", err=True)
         if failure.log:
             click.echo(f"  its log ends with (more: `keyplane logs {failure.entry}`):", err=True)
         for line in failure.log:
@@ -144,7 +144,7 @@ def show_end(end: messages.Ended) -> None:
     for held in end.held:
         click.echo(f"  {held_line(held)}", err=True)
     if end.why:
-        click.echo(f"  {end.why}", err=True)
+        click.echo(f"  {rows.plain(end.why)}", err=True)
     click.echo(sum_line(end))
 
 

@@ -25,7 +25,7 @@ def started(draft: Draft, process: ObservedProcess) -> None:
     again = memory.follows or (memory.starts > 0 and cause not in _BEGINS)
     act = Act.RESTART if again else Act.START
     draft.note(process.entry, process.unit, act, cause, f"pid {process.pid}")
-    counted = again and memory.starts > 0
+    counted = again and memory.starts > 0 and cause is not Cause.BACKUP  # which somebody asked for
     draft.remember(
         process.entry,
         process.unit,

@@ -16,7 +16,7 @@ _RESULTS = {
     Phase.ROLLED_BACK: Result.ROLLED_BACK,
     Phase.ROLLBACK_FAILED: Result.ROLLBACK_FAILED,
 }
-_WELL = (EntryState.HEALTHY, EntryState.STALE)
+_AS_DECLARED = (EntryState.HEALTHY, EntryState.STALE, EntryState.STOPPED)
 _COUNTED = (Fate.STARTED, Fate.RESTARTED, Fate.RELOADED, Fate.STOPPED)
 
 
@@ -102,7 +102,7 @@ def applied(state: State, report: Report) -> tuple[EntryId, ...]:
         for entry in sorted({entry for work in works for entry in (*work.rekeyed, *work.live)})
         if (after := report.entries.get(entry)) is not None
         and after.key == state.keys.get(entry)
-        and after.state in _WELL
+        and after.state in _AS_DECLARED
         and _fate(before.get(entry), after).fate is Fate.UNTOUCHED
     )
 

@@ -5,7 +5,7 @@ import pytest
 from keyplane.cli import progress
 from keyplane.model.diagnostic import Diagnostic, Severity
 from keyplane.model.plan import Diff
-from keyplane.parts.control_messages import Ended, Failure, Proposal
+from keyplane.parts.control_messages import Ended, EntryMoved, Failure, Proposal, Stepped
 
 
 def shown(severity: Severity, capsys: pytest.CaptureFixture[str]) -> str:
@@ -68,3 +68,43 @@ def test_a_log_is_shown_with_its_lines_cut_and_nothing_in_them_obeyed(
     assert max(len(line) for line in err.splitlines()) < 500
     assert "\x1b[2J" not in err
     assert "\\x1b[2J" in err
+
+
+def test_nothing_that_a_machine_says_is_obeyed_by_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The holder of a port has whatever command line it likes."""
+    odd = "port 7 is held by pid 9 (x\x1b[2J\ny)"
+    end = Ended(
+        outcome="failed",
+        started=0,
+        restarted=0,
+        reloaded=0,
+        stopped=0,
+        untouched=0,
+        milliseconds=0,
+        failures=[Failure(entry="web:main@alpha", cause=odd)],
+        why=odd,
+    )
+    step = Stepped(step=1, steps=1, phase="waiting", machines=["alpha"], said=odd)
+    moved = EntryMoved(entry="web:main@alpha", state="failed", detail=odd)
+    progress.show_events([moved, step, end])
+    shown = capsys.readouterr()
+    told = [line for line in (shown.out + shown.err).splitlines() if "port 7" in line]
+    assert len(told) == 4
+    assert all("x\\x1b[2J\\ny)" in line for line in told)
+
+
+def test_what_was_applied_with_no_restart_stands_in_the_sum() -> None:
+    end = Ended(
+        outcome="done",
+        started=0,
+        restarted=1,
+        reloaded=0,
+        applied=2,
+        stopped=0,
+        untouched=4,
+        milliseconds=1300,
+    )
+    told = "1 restarted, 0 reloaded, 2 applied with no restart, 4 untouched, 1.3 s"
+    assert progress.sum_line(end) == told

@@ -59,6 +59,7 @@ def test_a_backup_stops_the_entry_saves_and_starts_it_again() -> None:
     assert world.report().state is EntryState.HEALTHY
     last = world.state.history.kept[-1]
     assert (last.act, last.cause) == (Act.RESTART, Cause.BACKUP)
+    assert {unit.restarts for unit in world.report().units.values()} == {0}  # somebody asked for it
     world.forget()
     world.offer(declared(save=saving(7), key="another"))
     world.boot()

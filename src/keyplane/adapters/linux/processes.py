@@ -92,7 +92,7 @@ class LinuxProcesses:
             if seen.running:
                 self._watch(run)
                 return seen
-            self._check_ports(spec)
+            self._check_ports(run, spec)
             await self._await_shim(run)
             self._begin_log(run)
             word = await self._spawn(run, arguments, environment)
@@ -353,13 +353,14 @@ class LinuxProcesses:
             begin = unit_logs.mark(self._state.log(run.entry, run.unit))
             self._state.life(run.entry, run.unit).write_text(begin, encoding="ascii")
 
-    def _check_ports(self, spec: ProcessSpec) -> None:
+    def _check_ports(self, run: RunId, spec: ProcessSpec) -> None:
         if not spec.ports and not spec.udp_ports:
             return
         shims = self._shims(spec.entry)
         for protocol, ports in ((listeners.TCP, spec.ports), (listeners.UDP, spec.udp_ports)):
             held = listeners.foreign(ports, spec.address, shims, protocol)
             if held is not None:
+                self._begin_log(run)
                 raise PortHeldError(held)
 
     def _shims(self, entry: EntryId, *, apart_from: RunId | None = None) -> list[int]:

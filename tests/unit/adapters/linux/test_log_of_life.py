@@ -1,11 +1,13 @@
 """What a failed run is shown with is of that run alone."""
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from keyplane.adapters.linux import unit_logs
 from keyplane.adapters.linux.processes import LinuxProcesses
+from keyplane.ports.host import PortHeldError
 
 from .conftest import DIGEST, ENTRY, UNIT, shell, spec, until
 
@@ -29,6 +31,17 @@ async def test_a_run_that_cannot_start_has_no_lines_of_another(processes: LinuxP
     processes.forget(ENTRY, UNIT, DIGEST)
     seen = await processes.start(spec("/no/such/program"))
     assert not seen.running
+    assert processes.tail(ENTRY, UNIT, 10) == ()
+
+
+async def test_a_run_whose_port_is_held_has_no_lines_of_another(processes: LinuxProcesses) -> None:
+    await processes.start(shell("echo first life; exit 3"))
+    await until(lambda: not processes.observe()[0].running)
+    processes.forget(ENTRY, UNIT, DIGEST)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ports = (server.getsockname()[1],)
+        with pytest.raises(PortHeldError):
+            await processes.start(spec("sleep", "600", ports=ports, address="127.0.0.1"))
     assert processes.tail(ENTRY, UNIT, 10) == ()
 
 
