@@ -46,18 +46,25 @@ class Causes:
 
         An edit may move tens of thousands of entries that answer alike: those share one answer.
         """
-        units: Named = {}
-        why: Named = {}
+        names: list[str] = []
+        units: list[list[str]] = []
+        why: list[list[str]] = []
         answers: dict[object, tuple[list[str], list[str]]] = {}
+        last: object = None
+        moved, reasons = list[str](), list[str]()
         for name, was, entry in pairs:
             mark = None if self._machines else _mark(was, entry)
-            found = answers.get(mark)
-            if found is None:
-                found = _moved_units(was, entry), self._reasons(name, was, entry)
-                if mark is not None:
-                    answers[mark] = found
-            units[name], why[name] = found
-        return units, why
+            if mark is None or mark != last:  # mostly it is that of the one before it
+                found = answers.get(mark)
+                if found is None:
+                    found = _moved_units(was, entry), self._reasons(name, was, entry)
+                    if mark is not None:
+                        answers[mark] = found
+                (moved, reasons), last = found, mark
+            names.append(name)
+            units.append(moved)
+            why.append(reasons)
+        return dict(zip(names, units, strict=True)), dict(zip(names, why, strict=True))
 
     def _reasons(self, name: str, was: Entry, entry: Entry) -> list[str]:
         found = self._dependencies(was.dependencies, entry.dependencies).copy()
@@ -88,21 +95,22 @@ def _mark(was: Entry, entry: Entry) -> object:
     before, after = was.units, entry.units
     if was.closure != entry.closure or len(before) != len(after):
         return None
-    mark: list[object] = [id(was.dependencies), id(entry.dependencies)]
+    mark: object = None
     for unit, made in before.items():
         now = after.get(unit)
         if now is None or made.dynamic or now.dynamic:
             return None
-        mark += unit, made.digest == now.digest
         env, others = made.env, now.env
+        variables: tuple[str, ...] = ()
         if env != others:
             if len(env) != len(others):
                 return None
             try:
-                mark += [one for one, value in env.items() if others[one] != value]
+                variables = tuple([one for one, value in env.items() if others[one] != value])
             except KeyError:
                 return None
-    return tuple(mark)
+        mark = mark, unit, made.digest == now.digest, variables
+    return mark, id(was.dependencies), id(entry.dependencies)
 
 
 def _moved_units(old: Entry, new: Entry) -> list[str]:

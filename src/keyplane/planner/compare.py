@@ -60,10 +60,10 @@ def diff(
         gone = sorted(name for name in before if name not in after)
     keyed = {*come, *moved, *gone}
     units, why = Causes(old, new, keyed).of(changed)
-    touched = keyed.union(reload, rewire)
+    touched = keyed.union(reload, rewire) if reload or rewire else keyed
     return Diff(
-        deactivate=sorted([*gone, *moved]),
-        activate=sorted([*come, *moved]),
+        deactivate=sorted([*gone, *moved]) if gone else moved,
+        activate=sorted([*come, *moved]) if come else [*moved],
         reload=reload,
         rewire=rewire,
         untouched=list(filterfalse(touched.__contains__, names)) if touched else names,
