@@ -4,6 +4,7 @@ Python loads this by itself where the folder is on its path. The product knows n
 an effect ends in is wrapped from outside, in agents and controllers only.
 """
 
+import contextlib
 import functools
 import inspect
 import os
@@ -40,7 +41,8 @@ class Boundaries:
                 sys.setswitchinterval(60)
             self.armed.unlink()
             for pid in pids:
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                    os.kill(pid, signal.SIGKILL)
 
     def around(self, owner, method, name):
         call = getattr(owner, method)

@@ -30,17 +30,20 @@ def clear(temporary: Path, blobs: Path, reached: Callable[[], set[str]]) -> None
             file = os.open(left, os.O_RDWR | os.O_CLOEXEC)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                seen = os.fstat(file)
-                if seen.st_nlink > 1:
-                    _take_back(seen.st_ino, blobs, reached())
+                take_back(file, blobs, reached)
                 left.unlink()
             finally:
                 os.close(file)
 
 
-def _take_back(inode: int, blobs: Path, named: set[str]) -> None:
+def take_back(file: int, blobs: Path, reached: Callable[[], set[str]]) -> None:
+    """Take away the blob that was put in place of an open temporary file. Under the layout's lock."""
+    seen = os.fstat(file)
+    if seen.st_nlink == 1:  # it has its temporary name alone
+        return
     with os.scandir(blobs) as found:
-        placed = [each for each in found if each.inode() == inode]
+        placed = [each for each in found if each.inode() == seen.st_ino]
+    named = reached()
     for each in placed:
         if each.name not in named:
             Path(each.path).unlink()

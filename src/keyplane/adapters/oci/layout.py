@@ -14,7 +14,7 @@ import hashlib
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -62,17 +62,16 @@ class Layout:
             send(intake.write)
             if intake.content() != digest:
                 raise ArtifactCorruptError(f"{intake.content()} was given as {digest}")
-            self._keep(digest, intake.finish())
+            self._keep(digest, intake)
 
     async def take_in(self, tar: AsyncIterator[bytes]) -> Digest:
         """Keep an uncompressed tar, whatever it is; its digest. Nothing unless all of it came."""
         with _about(self._path), self._intake() as intake:
             async for piece in tar:
-                await asyncio.to_thread(intake.write, piece)
-            layer = await asyncio.to_thread(intake.finish)
+                await _to_its_end(intake.write, piece)
             digest = intake.content()
             if not await self.has(digest):
-                await asyncio.to_thread(self._keep, digest, layer)
+                await _to_its_end(self._keep, digest, intake)
         return digest
 
     def put_directory(self, directory: Path) -> Digest:
@@ -80,7 +79,7 @@ class Layout:
         with _about(self._path), self._intake() as intake:
             digest = Digest(pack.pack(directory, intake.write))
             if not self._is_whole(digest):
-                self._keep(digest, intake.finish())
+                self._keep(digest, intake)
         return digest
 
     def clear(self) -> None:
@@ -173,11 +172,17 @@ class Layout:
             halves.clear(self._temporary, self._blobs, self._reached_now)
             number, name = tempfile.mkstemp(dir=self._temporary)
             fcntl.flock(number, fcntl.LOCK_EX)
+        intake = _Intake(number, Path(name), self._blobs)
         try:
-            yield _Intake(number, Path(name), self._blobs)
+            yield intake
         finally:
-            Path(name).unlink(missing_ok=True)
-            os.close(number)
+            try:
+                if not intake.is_kept:
+                    with self._locked():
+                        halves.take_back(number, self._blobs, self._reached_now)
+                Path(name).unlink(missing_ok=True)
+            finally:
+                os.close(number)
 
     @property
     def automatic(self) -> bool:
@@ -233,7 +238,8 @@ class Layout:
     def _write_record(self, made: Record) -> None:
         self._write(self._path / record.NAME, made.encode())
 
-    def _keep(self, digest: Digest, layer: Blob) -> None:
+    def _keep(self, digest: Digest, intake: "_Intake") -> None:
+        layer = intake.finish()
         document = descriptors.manifest(digest, layer)
         manifest = Blob(digest=descriptors.blob_digest(document), size=len(document))
         with self._locked():
@@ -247,6 +253,7 @@ class Layout:
             self._write(self._path / "index.json", index)
             for path in placed:
                 path.unlink(missing_ok=True)
+        intake.is_kept = True
 
     def _place(self, content: bytes) -> Path:
         """Put a small blob in its place; its temporary name."""
@@ -288,6 +295,7 @@ class _Intake:
         self._tar = hashlib.sha256()
         self._layer = hashlib.sha256()
         self._size = 0
+        self.is_kept = False
         threads = min(4, os.cpu_count() or 1)
         self._compressor = zstandard.ZstdCompressor(level=_LEVEL, threads=threads).compressobj()
 
@@ -312,6 +320,16 @@ class _Intake:
         rest = memoryview(compressed)
         while rest:
             rest = rest[os.write(self._file, rest) :]
+
+
+async def _to_its_end(call: Callable[..., None], *given: object) -> None:
+    """In a thread, which whoever is cancelled waits for: it has a file that is about to be closed."""
+    thread = asyncio.ensure_future(asyncio.to_thread(call, *given))
+    try:
+        await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        await asyncio.wait([thread])
+        raise
 
 
 def _look(file: int) -> object:

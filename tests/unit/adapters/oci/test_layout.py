@@ -1,21 +1,28 @@
 """A store on disk: what it takes is there whole, or not at all."""
 
 import asyncio
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 import zstandard
 
 from keyplane.adapters.oci import descriptors
-from keyplane.adapters.oci.layout import Layout
+from keyplane.adapters.oci.layout import Layout, _Intake
 from keyplane.model.names import Digest
-from keyplane.ports.store import ArtifactCorruptError, ArtifactMissingError, Pack
+from keyplane.ports.store import (
+    ArtifactCorruptError,
+    ArtifactMissingError,
+    Pack,
+    StoreUnavailableError,
+)
 
 from . import tars
 
@@ -102,6 +109,55 @@ async def test_an_intake_that_fails_leaves_nothing(layout: Layout, tmp_path: Pat
     assert files(tmp_path / "store") == {".lock"}
 
 
+async def test_what_fails_before_an_index_names_it_leaves_nothing(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its layer stands in its place already, under no name that a later life would look for."""
+    await layout.put(DIGEST, sending(CONTENT))
+    before = files(tmp_path)
+    other = tars.tar(tars.member("y", b"other"))
+
+    def full(self: Layout, path: Path, content: bytes) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Layout, "_write", full)
+        with pytest.raises(StoreUnavailableError):
+            await layout.put(Digest(tars.digest(other)), sending(other))
+    layout.clear()  # manifests are small, and left to the next
+
+    assert files(tmp_path) == before
+
+
+async def test_who_takes_in_is_done_with_his_file_before_it_is_closed(
+    layout: Layout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sends may go away at any moment, and a number of a file may be another's then."""
+    is_writing, goes_on, wrote = threading.Event(), threading.Event(), list[str]()
+    write = _Intake.write
+
+    def slow(self: _Intake, piece: bytes) -> None:
+        is_writing.set()
+        goes_on.wait(30)
+        write(self, piece)
+        os.fstat(self._file)
+        wrote.append("to its own file")
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"piece"
+
+    monkeypatch.setattr(_Intake, "write", slow)
+    taking = asyncio.ensure_future(layout.take_in(pieces()))
+    await asyncio.to_thread(is_writing.wait, 30)
+    taking.cancel()
+    asyncio.get_running_loop().call_later(0.05, goes_on.set)
+    with pytest.raises(asyncio.CancelledError):
+        await taking
+
+    assert wrote == ["to its own file"]
+    assert not any("blobs" in name for name in files(tmp_path))
+
+
 async def test_a_killed_packer_leaves_a_store_that_works(layout: Layout, tmp_path: Path) -> None:
     """And its half file is taken away by the next intake, one that is being written is not."""
     await layout.put(DIGEST, sending(CONTENT))
@@ -111,7 +167,7 @@ async def test_a_killed_packer_leaves_a_store_that_works(layout: Layout, tmp_pat
     script = f"""
 import sys
 from pathlib import Path
-from keyplane.adapters.oci.layout import Layout
+from keyplane.adapters.oci.layout import Layout, _Intake
 with Layout(Path({str(tmp_path / "store")!r}))._intake() as intake:
     intake.write(bytes(5_000_000))
     print("half", flush=True)
@@ -146,7 +202,7 @@ async def test_what_was_put_in_place_before_an_index_named_it_goes(
     script = f"""
 import os, signal, sys
 from pathlib import Path
-from keyplane.adapters.oci.layout import Layout
+from keyplane.adapters.oci.layout import Layout, _Intake
 replace = Path.replace
 def killed(self, target):
     if Path(target).name == {point!r}:
