@@ -204,7 +204,10 @@ def test_machine_show_names_what_a_machine_takes_from_another(fleet: Fleet) -> N
     assert taken == {("WORD", "word/word", "env"), ("/etc/looked/port", "word/port", "config")}
     assert all(each["machine"] == "alpha" for each in beta["takes"])
     assert "it takes nothing from other machines" in fleet.run("machine", "show", "alpha").out
-    assert "alpha, beta" in fleet.run("machine", "show", "gamma", exit_status=1).err
+    assert "alpha, beta" in fleet.run("machine", "show", "gamma", exit_status=2).err
+    for words in (("show", "99"), ("stop", "x"), ("events", "x"), ("rollout", "show", "99"),
+                  ("push", "gamma"), ("backup", "x"), ("cordon", "gamma", "--yes")):  # fmt: skip
+        fleet.run(*words, exit_status=2)  # what names nothing that is there
 
 
 def test_machine_list_counts_what_is_well(fleet: Fleet) -> None:

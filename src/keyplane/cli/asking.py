@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from keyplane.cli import fleets, progress, reading, revisions, rows
-from keyplane.cli.registry import EXIT_INTERRUPTED
+from keyplane.cli.registry import EXIT_INTERRUPTED, refused
 from keyplane.model.volumes import Choice
 from keyplane.parts import change_messages as changes
 from keyplane.parts import control_messages as messages
@@ -113,7 +113,7 @@ def carry_out(
             click.echo(msgspec.json.encode(error.problem).decode())
         else:
             _show_refusal(error.problem, fleets.text_here(state) if keep is None else keep.text)
-        return reading.EXIT_ROWS if error.problem.diagnostics else EXIT_FAILED
+        return reading.EXIT_ROWS if error.problem.diagnostics else refused(error.problem)
 
 
 def _carry_out(  # noqa: PLR0913, PLR0917  # what was asked, and how

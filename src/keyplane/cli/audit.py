@@ -7,7 +7,7 @@ from typing import Any, cast
 import click
 import msgspec
 
-from keyplane.cli import fleets, reading, revisions, rows
+from keyplane.cli import ages, fleets, reading, rows
 from keyplane.parts import embedded
 
 
@@ -29,9 +29,7 @@ def command(directory: Path | None, *, lines: int, as_json: bool) -> None:
         return
     if not found:
         click.echo("nothing was changed yet")
-    table = [
-        (revisions.when(each.at_ms), each.who, each.what, _detail(each.detail)) for each in found
-    ]
+    table = [(ages.at(each.at_ms), each.who, each.what, _detail(each.detail)) for each in found]
     rows.table("", ("WHEN", "WHO", "WHAT", "DETAIL"), table)
 
 

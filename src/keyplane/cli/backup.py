@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from keyplane.cli import backups, fleets, reading, registry
+from keyplane.cli import backups, fleets, reading, registry, rows
 from keyplane.parts import embedded, volume_messages
-from keyplane.parts.control_client import ControlClient, RefusedError
+from keyplane.parts.control_client import ControlClient
 
 POLL_S = 0.1
 WAIT_S = 600
@@ -27,15 +27,10 @@ def command(entry: str, directory: Path | None, *, wait_s: int, as_json: bool) -
     a person stopped stays so. Exit status: 0 saved, 1 not, 2 there is no such entry.
     """
     client = embedded.controller(fleets.state_of(directory))
-    try:
-        asked = client.back_up(volume_messages.BackUp(entry=entry))
-    except RefusedError as error:
-        if error.problem.code == "unknown-name":
-            raise click.UsageError(str(error)) from error
-        raise
+    asked = client.back_up(volume_messages.BackUp(entry=entry))
     found = _await(client, asked, wait_s)
     if isinstance(found, str):
-        click.echo(f"{click.style('x', fg='red')} {entry}: {found}", err=True)
+        click.echo(f"{click.style('x', fg='red')} {entry}: {rows.plain(found)}", err=True)
         sys.exit(registry.EXIT_FAILED)
     if as_json:
         click.echo(msgspec.json.encode(found).decode())

@@ -1,13 +1,12 @@
 """`keyplane backups`: what was saved of volumes, and what old copies stand on machines."""
 
 import shlex
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 import msgspec
 
-from keyplane.cli import fleets, reading, rows
+from keyplane.cli import ages, fleets, reading, rows
 from keyplane.parts import embedded, volume_messages
 from keyplane.parts.control_client import RefusedError
 from keyplane.parts.state_dir import StateDir
@@ -47,7 +46,7 @@ def _show(state: StateDir, found: volume_messages.Backups) -> None:
         (
             str(each.backup),
             each.entry,
-            _moment(each.at_ms),
+            ages.at(each.at_ms),
             ", ".join(sorted(each.volumes)),
             size(each.size),
             each.why,
@@ -66,7 +65,7 @@ def _show(state: StateDir, found: volume_messages.Backups) -> None:
         click.echo("\nold copies, which nothing uses; each goes with the command below it:")
     for each in found.copies:
         where = f"{each.path} on {each.machine}"
-        click.echo(f"  {where}: of {each.entry}, {rows.plain(each.why)} {_moment(each.since_ms)}")
+        click.echo(f"  {where}: of {each.entry}, {rows.plain(each.why)} {ages.at(each.since_ms)}")
         click.echo(click.style(f"    rm -r {shlex.quote(str(_place(state, each)))}", dim=True))
 
 
@@ -74,10 +73,6 @@ def _place(state: StateDir, copy: volume_messages.Copy) -> Path:
     """Where it stands: a machine of this box has its files below a root of its own."""
     root = state.machine(copy.machine) / "root"
     return Path(f"{root}{copy.path}") if root.is_dir() else Path(copy.path)
-
-
-def _moment(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def size(count: int) -> str:

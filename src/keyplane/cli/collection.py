@@ -1,12 +1,11 @@
 """`keyplane collection`: which archives the store holds, for what, and letting go of the rest."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 import msgspec
 
-from keyplane.cli import backups, fleets, reading, rows
+from keyplane.cli import ages, backups, fleets, reading, rows
 from keyplane.parts import collection_messages, embedded
 
 
@@ -43,7 +42,7 @@ def _show(found: collection_messages.Collection) -> None:
         (
             each.digest[7:19],
             backups.size(each.size),
-            "not by Keyplane" if each.made_ms is None else _day(each.made_ms),
+            "not by Keyplane" if each.made_ms is None else ages.at(each.made_ms),
             "nothing: it goes" if each.goes else ", ".join(each.held_by) or "nothing",
         )
         for each in found.archives
@@ -61,7 +60,3 @@ def _show(found: collection_messages.Collection) -> None:
             "apply with `--automatic on`"
         )
     click.echo(f"a sweep after each apply is {'on' if found.automatic else 'off'}")
-
-
-def _day(at_ms: int) -> str:
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M}"

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from keyplane.cli import fleets, reading, revisions, rows
+from keyplane.cli import ages, fleets, reading, revisions, rows
 from keyplane.parts import embedded
 
 
@@ -30,7 +30,7 @@ def command(directory: Path | None, *, lines: int, as_json: bool) -> None:
     table = [
         (
             str(each.revision),
-            revisions.when(each.at_ms),
+            ages.at(each.at_ms),
             each.who,
             revisions.why(each),
             "" if each.generation is None else each.generation[7:19],

@@ -154,7 +154,7 @@ def _status(group: click.Group, interrupts: _Interrupts) -> int:
         return EXIT_FAILED
     except PortError as error:
         click.echo(f"keyplane: {error}", err=True)
-        return EXIT_FAILED
+        return refused(getattr(error, "problem", None))
     except OSError as error:
         # A full disk and the like: of the machine, not of us.
         if os.environ.get("KEYPLANE_TRACEBACK"):
@@ -175,6 +175,13 @@ def _status(group: click.Group, interrupts: _Interrupts) -> int:
         )
         return EXIT_FAULT
     return status if isinstance(status, int) else 0
+
+
+def refused(problem: object) -> int:
+    """The exit status where the controller refused: what names nothing there is unusable."""
+    code = str(getattr(problem, "code", ""))
+    is_name = code.startswith("unknown-") and code != "unknown-descent"
+    return EXIT_UNUSABLE if is_name else EXIT_FAILED
 
 
 def _refuse_odd_words() -> None:

@@ -1,21 +1,14 @@
 """How revisions are shown to people."""
 
-import datetime as dt
 from collections.abc import Iterator
 
 import click
 
-from keyplane.cli import rows
+from keyplane.cli import ages, rows
 from keyplane.parts import change_messages as changes
 
 _LINES_MAX = 100
 """Of one difference beside others: more hides what it is shown for."""
-
-
-def when(at_ms: int) -> str:
-    """As a time of day of this place."""
-    at = dt.datetime.fromtimestamp(at_ms / 1000, tz=dt.UTC)
-    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def why(row: changes.RevisionRow) -> str:
@@ -23,7 +16,7 @@ def why(row: changes.RevisionRow) -> str:
 
 
 def head(row: changes.RevisionRow) -> str:
-    parts = (f"revision {row.revision}", when(row.at_ms), row.who, why(row))
+    parts = (f"revision {row.revision}", ages.at(row.at_ms), row.who, why(row))
     return click.style(rows.plain("  ".join(filter(None, parts))), bold=True)
 
 

@@ -2,17 +2,16 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, TypeVar
 
 import click
 import msgspec
 
-from keyplane.cli import asking, fleets, progress, reading, rows, screen
+from keyplane.cli import ages, asking, fleets, progress, reading, rows, screen
 from keyplane.parts import embedded, rollout_messages
-from keyplane.parts.control_client import ControlClient, RefusedError
+from keyplane.parts.control_client import ControlClient
 from keyplane.ports.control import ControlUnreachableError
 
 T = TypeVar("T")
@@ -50,7 +49,7 @@ def list_(directory: Path | None, *, as_json: bool) -> None:
             each.state,
             f"{each.step} of {each.steps}",
             each.who,
-            f"{datetime.fromtimestamp(each.created_ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}",
+            ages.at(each.created_ms),
             rows.plain(each.said),
         )
         for each in found
@@ -70,7 +69,7 @@ def show(number: int | None, directory: Path | None, *, follow: bool, as_json: b
     """
     state = fleets.state_of(directory)
     client = embedded.controller(state)
-    found = _asked(lambda: client.rollout(number))
+    found = client.rollout(number)
     if follow and found.rollout.open and not as_json and sys.stdout.isatty():
         sys.exit(_follow(client, found))
     if follow and found.rollout.open:
@@ -171,7 +170,7 @@ def say(
 ) -> None:
     client = embedded.controller(fleets.state_of(directory))
     is_of_one = asked.number is not None
-    found = _asked(lambda: client.act(asked) if is_of_one else client.freeze(asked))
+    found = client.act(asked) if is_of_one else client.freeze(asked)
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
     else:
@@ -182,14 +181,4 @@ def say(
 def again(directory: Path | None, asked: rollout_messages.Again, *, as_json: bool) -> int:
     state = fleets.state_of(directory)
     client: ControlClient = embedded.controller(state)
-    return _asked(lambda: asking.watch(state, client.again(asked), as_json=as_json))
-
-
-def _asked(ask: Callable[[], T]) -> T:
-    """What names nothing that is there is an unusable argument."""
-    try:
-        return ask()
-    except RefusedError as error:
-        if error.problem.code.startswith("unknown-"):
-            raise click.UsageError(str(error)) from error
-        raise
+    return asking.watch(state, client.again(asked), as_json=as_json)

@@ -12,7 +12,7 @@ import msgspec
 from keyplane.cli import fleets, registry, rows, status_view
 from keyplane.parts import control_messages as messages
 from keyplane.parts import embedded
-from keyplane.parts.control_client import ControlClient, RefusedError
+from keyplane.parts.control_client import ControlClient
 
 POLL_S = 0.1
 WAIT_S = 60
@@ -44,12 +44,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 def say(entry: str, directory: Path | None, *, stop: bool, wait_s: int, as_json: bool) -> None:
     """Say it to the controller, and end with what came of it."""
     client = embedded.controller(fleets.state_of(directory))
-    try:
-        said = client.say(messages.Say(entry=entry, stop=stop))
-    except RefusedError as error:
-        if error.problem.code == "unknown-name":
-            raise click.UsageError(str(error)) from error
-        raise
+    said = client.say(messages.Say(entry=entry, stop=stop))
     outcome = _await(client, said, wait_s, _is_stopped if stop else _is_started)
     word = "stop" if stop else "start"
     found = Outcome(

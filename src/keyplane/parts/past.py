@@ -26,7 +26,9 @@ class Past:
         if found is None or newest is None:
             what = "nothing was applied yet" if newest is None else f"no revision {number}"
             there = "" if newest is None else f": there are 1 to {newest.number}"
-            raise _refused("no-revision", f"{what}{there}")
+            raise _refused(
+                "no-revision" if newest is None else "unknown-revision", f"{what}{there}"
+            )
         notes = await self._inventory.history(newest.number - found.number + 1)
         return changes.Shown(
             revision=revising.row(notes[-1]),
