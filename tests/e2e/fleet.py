@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -88,6 +89,9 @@ class Network:
         return result[0]
 
 
+F = TypeVar("F", bound="Fleet")
+
+
 class Fleet:
     """One fleet directory and the commands on it."""
 
@@ -139,6 +143,9 @@ class Fleet:
 
     def status(self) -> dict[str, Any]:
         return self.run("status", "--json", exit_status=None).json
+
+    def silent(self) -> set[str]:
+        return {each["machine"] for each in self.status()["machines"] if each["silent"]}
 
     def start_ids(self) -> dict[str, tuple[int, int]]:
         """(pid, start ticks) of each running unit, by `ENTRY/UNIT`."""
@@ -195,8 +202,13 @@ class Fleet:
 def running(source: Path, directory: Path, *, up: bool = True) -> Iterator[Fleet]:
     """A copy of a fleet, up until the block ends; nothing of it is left afterwards."""
     shutil.copytree(source, directory, ignore=shutil.ignore_patterns(".keyplane"))
-    network = Network()
-    fleet = Fleet(directory, network)
+    with standing(Fleet(directory, Network()), up=up) as fleet:
+        yield fleet
+
+
+@contextlib.contextmanager
+def standing(fleet: F, *, up: bool = True) -> Iterator[F]:
+    """A fleet whose text is written already, up until the block ends, and gone then."""
     try:
         if up:
             fleet.run("up", ".", "--yes")
@@ -205,4 +217,16 @@ def running(source: Path, directory: Path, *, up: bool = True) -> Iterator[Fleet
         try:
             fleet.close()
         finally:
-            network.close()
+            fleet.network.close()
+
+
+@contextlib.contextmanager
+def stilled(*pids: int) -> Iterator[None]:
+    """Processes that do nothing meanwhile, as if their machines were off."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)

@@ -1,36 +1,15 @@
 """Machines that were off are back at one moment, and their service goes on meanwhile."""
 
-import contextlib
-import os
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.e2e import web_fleet
-from tests.e2e.fleet import wait_for
-from tests.e2e.web_fleet import WebFleet
+from tests.e2e.fleet import stilled, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 OFF = ("b", "c", "d")
-
-
-@contextlib.contextmanager
-def stilled(fleet: WebFleet) -> Iterator[None]:
-    agents = [fleet.agent(name) for name in OFF]
-    for pid in agents:
-        os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for pid in agents:
-            os.kill(pid, signal.SIGCONT)
-
-
-def silent(fleet: WebFleet) -> set[str]:
-    return {each["machine"] for each in fleet.status()["machines"] if each["silent"]}
 
 
 def test_machines_that_are_back_together_restart_one_after_the_other(tmp_path: Path) -> None:
@@ -38,8 +17,8 @@ def test_machines_that_are_back_together_restart_one_after_the_other(tmp_path: P
     with web_fleet.up(tmp_path / "back", "abcd", settle="200ms") as fleet:
         before = fleet.words()
         fleet.open_gates("a")
-        with stilled(fleet):
-            wait_for(lambda: silent(fleet) == set(OFF), "they are silent")
+        with stilled(*map(fleet.agent, OFF)):
+            wait_for(lambda: fleet.silent() == set(OFF), "they are silent")
             fleet.say("gated two")
             assert fleet.apply(exit_status=4)["skipped"] == list(OFF)
         done: set[str] = set()

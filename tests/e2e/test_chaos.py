@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e import drawn_fleet
 from tests.e2e.drawn_fleet import Drawn
-from tests.e2e.fleet import Fleet, Network, wait_for
+from tests.e2e.fleet import Fleet, Network, standing, wait_for
 
 ROUNDS = int(os.environ.get("KEYPLANE_CHAOS_ROUNDS", "4"))
 SEED = int(os.environ.get("KEYPLANE_CHAOS_SEED", "1"))
@@ -30,16 +30,8 @@ DELAY_MAX_S = 1.5
 def drawn(tmp_path: Path) -> Iterator[tuple[Drawn, Fleet]]:
     model = Drawn(random.Random(SEED))
     model.write(tmp_path / "drawn")
-    network = Network()
-    fleet = Fleet(tmp_path / "drawn", network)
-    try:
-        fleet.run("up", ".", "--yes")
+    with standing(Fleet(tmp_path / "drawn", Network())) as fleet:
         yield model, fleet
-    finally:
-        try:
-            fleet.close()
-        finally:
-            network.close()
 
 
 def pids(fleet: Fleet) -> dict[str, int]:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e import drawn_fleet
 from tests.e2e.drawn_fleet import Drawn
-from tests.e2e.fleet import Fleet, Network, wait_for
+from tests.e2e.fleet import Fleet, Network, standing, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -23,16 +23,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Drawn, Fle
     model = Drawn(random.Random(1))
     directory = tmp_path_factory.mktemp("damage") / "drawn"
     model.write(directory)
-    network = Network()
-    fleet = Fleet(directory, network)
-    try:
-        fleet.run("up", ".", "--yes")
+    with standing(Fleet(directory, Network())) as fleet:
         yield model, fleet
-    finally:
-        try:
-            fleet.close()
-        finally:
-            network.close()
 
 
 def state(fleet: Fleet) -> Path:

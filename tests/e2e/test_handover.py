@@ -8,7 +8,7 @@ from typing import Self
 
 import pytest
 
-from tests.e2e.fleet import Fleet, Network, wait_for
+from tests.e2e.fleet import Fleet, Network, standing, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -95,16 +95,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     directory = tmp_path_factory.mktemp("handover") / "handover"
     directory.mkdir()
     write(directory)
-    network = Network()
-    fleet = Fleet(directory, network)
-    try:
-        fleet.run("up", ".", "--yes")
+    with standing(Fleet(directory, Network())) as fleet:
         yield fleet
-    finally:
-        try:
-            fleet.close()
-        finally:
-            network.close()
 
 
 class Asking:

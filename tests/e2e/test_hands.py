@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e import hands_fleet
-from tests.e2e.fleet import Fleet, Network, Ran, wait_for
+from tests.e2e.fleet import Fleet, Network, Ran, standing, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -23,16 +23,8 @@ WEB, OTHER = "web:main@alpha", "other:main@beta"
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     directory = tmp_path_factory.mktemp("hands") / "fleet"
     hands_fleet.write(directory)
-    network = Network()
-    fleet = Fleet(directory, network)
-    try:
-        fleet.run("up", ".", "--yes")
+    with standing(Fleet(directory, Network())) as fleet:
         yield fleet
-    finally:
-        try:
-            fleet.close()
-        finally:
-            network.close()
 
 
 def entry(fleet: Fleet, name: str = WEB) -> dict[str, Any]:

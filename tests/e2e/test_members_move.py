@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.fleet import Fleet, Network, wait_for
+from tests.e2e.fleet import Fleet, Network, standing, wait_for
 from tests.e2e.terminal import ENTER, LEAVE, Terminal
 from tests.e2e.test_volumes import MODULE, PROGRAM
 
@@ -57,17 +57,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tallies]:
     (directory / "modules/tally/src").mkdir(parents=True)
     (directory / "modules/tally/src/tally.py").write_text(PROGRAM)
     (directory / "modules/tally/module.toml").write_text(MODULE)
-    network = Network()
-    fleet = Tallies(directory, network)
+    fleet = Tallies(directory, Network())
     fleet.write("a", "b")
-    try:
-        fleet.run("up", ".", "--yes")
+    with standing(fleet):
         yield fleet
-    finally:
-        try:
-            fleet.close()
-        finally:
-            network.close()
 
 
 def test_who_interrupts_the_question_on_data_has_nothing_applied(fleet: Tallies) -> None:

@@ -8,31 +8,13 @@ import pytest
 
 from keyplane.adapters.oci.layout import Layout
 from keyplane.model.names import Digest
+from tests.e2e import code_fleet
 from tests.e2e.fleet import Fleet, Network, Ran, wait_for
 from tests.e2e.test_boundaries import HOOK
 from tests.e2e.test_store import layer_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
-FLEET = """
-fleet = "packed"
-[machines.alpha]
-address = "127.77.0.1"
-local = true
-[instances.code]
-module = "code"
-placement.every.main = { machines = ["alpha"] }
-"""
-MODULE = """
-module = "code"
-version = "1"
-[roles.main.units.run]
-kind = "process"
-command = ["sh", "run.sh"]
-archive = "code"
-[build.archives.code]
-directory = "src"
-"""
 NOISE = 3_000_000
 """Bytes of an archive's largest file: it is packed in several pieces."""
 
@@ -41,11 +23,7 @@ NOISE = 3_000_000
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """Not up yet."""
     directory = tmp_path_factory.mktemp("packed") / "fleet"
-    source = directory / "modules" / "code" / "src"
-    source.mkdir(parents=True)
-    (directory / "fleet.toml").write_text(FLEET)
-    (directory / "modules" / "code" / "module.toml").write_text(MODULE)
-    (source / "run.sh").write_text("echo version 0; exec sleep infinity\n")
+    source = code_fleet.write(directory)
     (source / "noise").write_bytes(random.Random(1).randbytes(NOISE))
     network = Network()
     fleet = Fleet(directory, network)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.fleet import Fleet, Network, wait_for
+from tests.e2e.fleet import Fleet, Network, standing, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -42,16 +42,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     (directory / "modules" / "web" / "module.toml").write_text(MODULE)
     (directory / "interfaces.toml").write_text("")
     (directory / "fleet.toml").write_text(FLEET)
-    network = Network()
-    fleet = Fleet(directory, network)
-    try:
-        fleet.run("up", ".", "--yes")
+    with standing(Fleet(directory, Network())) as fleet:
         yield fleet
-    finally:
-        try:
-            fleet.close()
-        finally:
-            network.close()
 
 
 def version(fleet: Fleet, old: str, new: str, number: str) -> None:

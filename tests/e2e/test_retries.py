@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.fleet import Fleet, Network, wait_for
+from tests.e2e.fleet import Fleet, Network, standing, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -74,16 +74,8 @@ def retries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Retries]:
     (directory / "modules" / "web" / "module.toml").write_text(MODULE.replace("GATE", str(gate)))
     (directory / "interfaces.toml").write_text("")
     (directory / "fleet.toml").write_text(FLEET)
-    network = Network()
-    fleet = Fleet(directory, network)
-    try:
-        fleet.run("up", ".", "--yes")
+    with standing(Fleet(directory, Network())) as fleet:
         yield Retries(fleet, gate)
-    finally:
-        try:
-            fleet.close()
-        finally:
-            network.close()
 
 
 def test_a_retry_sends_what_failed_once_more_and_then_the_rest(retries: Retries) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 import pytest
 
 from tests.e2e import web_fleet
-from tests.e2e.fleet import wait_for
+from tests.e2e.fleet import stilled, wait_for
 from tests.e2e.web_fleet import WebFleet
 
 if TYPE_CHECKING:
@@ -36,29 +36,15 @@ def ended(begun: "subprocess.Popen[str]") -> tuple[int, str]:
     return begun.returncode, out + err
 
 
-def silent(fleet: WebFleet) -> set[str]:
-    return {each["machine"] for each in fleet.status()["machines"] if each["silent"]}
-
-
 def is_well(fleet: WebFleet) -> bool:
     return fleet.run("status", exit_status=None).exit == 0
-
-
-@contextlib.contextmanager
-def stilled(pid: int) -> Iterator[None]:
-    """A process that does nothing meanwhile, as if its machine were off."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 def test_of_ten_machines_nine_converge_while_one_is_off(fleet: WebFleet) -> None:
     """The exit status says so, and the tenth comes to it when it is back."""
     before = fleet.words()
     with stilled(fleet.agent("d")):
-        wait_for(lambda: silent(fleet) == {"d"}, "d is silent")
+        wait_for(lambda: fleet.silent() == {"d"}, "d is silent")
         fleet.say("two")
         end = fleet.apply(exit_status=4)
         assert (end["outcome"], end["skipped"]) == ("done", ["d"])

@@ -1,8 +1,5 @@
 """How an edit goes over machines: one first, some at once, without those that are off, and back."""
 
-import contextlib
-import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -11,7 +8,7 @@ from typing import Self
 import pytest
 
 from tests.e2e import web_fleet
-from tests.e2e.fleet import wait_for
+from tests.e2e.fleet import stilled, wait_for
 from tests.e2e.web_fleet import WebFleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -84,30 +81,16 @@ def test_what_fails_on_the_first_leaves_the_others_and_goes_back(fleet: WebFleet
     assert set(fleet.words().values()) == {"three"}
 
 
-@contextlib.contextmanager
-def stilled(pid: int) -> Iterator[None]:
-    """A process that does nothing meanwhile, as if its machine were off."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 def test_a_machine_that_is_off_is_skipped_and_comes_to_it_when_it_is_back(fleet: WebFleet) -> None:
     """The exit status says that somebody is missing; nobody applies anything again."""
     before = fleet.words()
     with stilled(fleet.agent("c")):
-        wait_for(lambda: silent(fleet) == {"c"}, "c is silent")
+        wait_for(lambda: fleet.silent() == {"c"}, "c is silent")
         fleet.say("four")
         end = fleet.apply(exit_status=4)
         assert (end["outcome"], end["skipped"]) == ("done", ["c"])
         assert fleet.words() == dict.fromkeys(MACHINES, "four") | {"c": before["c"]}
     wait_for(lambda: set(fleet.words().values()) == {"four"}, "c is as the others")
-
-
-def silent(fleet: WebFleet) -> set[str]:
-    return {each["machine"] for each in fleet.status()["machines"] if each["silent"]}
 
 
 def test_what_is_only_recorded_waits_for_a_push_and_a_freeze_for_a_thaw(fleet: WebFleet) -> None:

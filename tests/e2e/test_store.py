@@ -10,40 +10,17 @@ import pytest
 from keyplane.adapters.oci import descriptors
 from keyplane.adapters.oci.layout import Layout
 from keyplane.model.names import Digest
+from tests.e2e import code_fleet
 from tests.e2e.fleet import Fleet, running, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
-
-FLEET = """
-fleet = "stored"
-[machines.alpha]
-address = "127.77.0.1"
-local = true
-[instances.code]
-module = "code"
-placement.every.main = { machines = ["alpha"] }
-"""
-MODULE = """
-module = "code"
-version = "1"
-[roles.main.units.run]
-kind = "process"
-command = ["sh", "run.sh"]
-archive = "code"
-[build.archives.code]
-directory = "src"
-"""
-RUN = "echo version 0; exec sleep infinity\n"
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     folder = tmp_path_factory.mktemp("stored")
     source = folder / "source"
-    (source / "modules" / "code" / "src").mkdir(parents=True)
-    (source / "fleet.toml").write_text(FLEET)
-    (source / "modules" / "code" / "module.toml").write_text(MODULE)
-    (source / "modules" / "code" / "src" / "run.sh").write_text(RUN)
+    code_fleet.write(source)
     with running(source, folder / "fleet") as fleet:
         yield fleet
 

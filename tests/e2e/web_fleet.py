@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.fleet import Fleet, Network
+from tests.e2e.fleet import Fleet, Network, standing
 
 MODULE = """
 module = "web"
@@ -136,14 +136,7 @@ def address(machine: str) -> str:
 def up(directory: Path, machines: str, **policy: object) -> Iterator[WebFleet]:
     """A fleet that runs until the block ends."""
     directory.mkdir()
-    network = Network()
-    fleet = WebFleet(directory, network, machines, **policy)
+    fleet = WebFleet(directory, Network(), machines, **policy)
     fleet.write()
-    try:
-        fleet.run("up", ".", "--yes")
+    with standing(fleet):
         yield fleet
-    finally:
-        try:
-            fleet.close()
-        finally:
-            network.close()
