@@ -167,6 +167,10 @@ def test_a_directory_that_lacks_others_edits_is_not_applied(fleet: Fleet) -> Non
     assert f"--over {base + 1}" in ran.err
     refused = fleet.run("apply", "--yes", "--json", exit_status=1).json
     assert refused["code"] == "edited-since"
+    assert [way.split("`")[1] for way in refused["ways"]] == [
+        "keyplane export",
+        f"keyplane apply --over {base + 1}",
+    ]
     assert [each["revision"]["revision"] for each in refused["edits"]] == [base + 1]
     assert newest(fleet)["revision"] == base + 1
     ran = fleet.run("export")

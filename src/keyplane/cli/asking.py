@@ -109,11 +109,13 @@ def carry_out(
     try:
         return _carry_out(client, state, asked, manner, show, keep)
     except RefusedError as error:
+        ways = _ways(error.problem, fleets.text_here(state) if keep is None else keep.text)
+        problem = msgspec.structs.replace(error.problem, ways=[*error.problem.ways, *ways])
         if manner.as_json:
-            click.echo(msgspec.json.encode(error.problem).decode())
+            click.echo(msgspec.json.encode(problem).decode())
         else:
-            _show_refusal(error.problem, fleets.text_here(state) if keep is None else keep.text)
-        return reading.EXIT_ROWS if error.problem.diagnostics else refused(error.problem)
+            _show_refusal(problem)
+        return reading.EXIT_ROWS if problem.diagnostics else refused(problem)
 
 
 def _carry_out(  # noqa: PLR0913, PLR0917  # what was asked, and how
@@ -273,7 +275,7 @@ def _answer(ask: Callable[[], T]) -> T:
         sys.exit(EXIT_INTERRUPTED)
 
 
-def _show_refusal(problem: messages.Problem, text: StateDir) -> None:
+def _show_refusal(problem: messages.Problem) -> None:
     rows.show(problem.diagnostics)
     mark = click.style("x", fg="red")
     click.echo(f"{mark} {rows.plain(problem.message)}", err=True)
@@ -286,7 +288,7 @@ def _show_refusal(problem: messages.Problem, text: StateDir) -> None:
         click.echo("this directory would make of it:", err=True)
         for line in revisions.cut(problem.difference):
             click.echo(line, err=True)
-    for way in (*problem.ways, *_ways(problem, text)):
+    for way in problem.ways:
         click.echo(f"  resolution: {way}", err=True)
 
 
