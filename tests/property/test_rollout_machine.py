@@ -15,6 +15,7 @@ from keyplane.rollout import state as states
 from keyplane.rollout.mixture import mix
 from keyplane.rollout.outcome import Result
 from keyplane.rollout.policies import Rule, Terms
+from keyplane.rollout.saving import Saving
 from keyplane.rollout.state import Event, Finish, Offer, Offered, Reported, Started, State, Ticked
 from tests.property.test_rollout_tiers import Side, any_difference
 from tests.unit.rollout.values import said
@@ -53,6 +54,7 @@ class World:
         self.running: dict[MachineName, dict[EntryId, EntryState]] = {}
         self.made: dict[EntryId, Planned] = {}
         self.sequence = 0
+        self.saving = Saving()
         self.line: list[Event] = []
         self.log: list[Event] = []
         self.ends: list[Finish] = []
@@ -70,6 +72,7 @@ class World:
     def feed(self, event: Event) -> None:
         self.log.append(event)
         self.state, effects = rollout.step(self.state, event)
+        assert self.saving.encode(self.state) == states.encode(self.state)
         for effect in effects:
             match effect:
                 case Offer():

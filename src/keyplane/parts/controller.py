@@ -341,7 +341,7 @@ class Controller:
             return
         self._hearing.heard(machine, beat.boot)
         self._offering.heard(machine, beat.offer)
-        last = await self._offering.stored(machine)
+        last = await self._offering.glance(machine)
         if last is None:
             has_last = beat.offer == NO_OFFER
         else:

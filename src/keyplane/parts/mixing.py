@@ -1,10 +1,10 @@
 """Why a mixture may not be declared, and what is said of that."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from keyplane.model.diagnostic import Diagnostic
 from keyplane.model.names import EntryId, MachineName, split_entry
-from keyplane.model.plan import Edge
+from keyplane.model.plan import Edge, Entry
 from keyplane.parts.offering import UnofferableError
 from keyplane.plancheck import mixture as plancheck
 from keyplane.ports.errors import PermanentError, TransientError
@@ -29,12 +29,19 @@ class UnsoundError(PermanentError):
         self.rows = rows
 
 
-def check(made: Mixture, edges: Sequence[Edge]) -> None:
-    """No mixture leaves unchecked, whoever made it."""
-    entries = {entry: planned.entry for entry, planned in made.entries.items()}
-    rows = plancheck.check_mixture(entries, edges)
-    if rows:
-        raise UnsoundError(rows)
+class Checked:
+    """The mixtures of one step after another. None leaves unchecked, whoever made it."""
+
+    def __init__(self) -> None:
+        self._sound: Mapping[EntryId, Entry] | None = None
+        """The last one that was found to be in order."""
+
+    def check(self, made: Mixture, edges: Sequence[Edge]) -> None:
+        entries = {entry: planned.entry for entry, planned in made.entries.items()}
+        rows = plancheck.check_mixture(entries, edges, sound=self._sound)
+        if rows:
+            raise UnsoundError(rows)
+        self._sound = entries
 
 
 def unsendable(

@@ -39,6 +39,7 @@ from keyplane.rollout import deadlines, machine, reckoning
 from keyplane.rollout import state as rollout_state
 from keyplane.rollout.outcome import Outcome
 from keyplane.rollout.policies import Terms
+from keyplane.rollout.saving import Saving
 from keyplane.rollout.state import (
     Effect,
     Event,
@@ -74,6 +75,7 @@ class Rolling:
         """Of the one that is open, or the last that was, as far as this life knows it."""
         self._saved: State | None = None
         """What is written of it: reports alone move it further, and stand in the inventory."""
+        self._saving = Saving()
         self._base: Mapping[EntryId, PlannedEntry] = {}
         self._target: StoredPlan | None = None
         self._resumed = False
@@ -292,6 +294,7 @@ class Rolling:
     def _take_up(self, row: StoredRollout, state: State, target: StoredPlan) -> None:
         self._number, self._base, self._target = row.number, row.base, target
         self._state = self._saved = self.latest = state
+        self._saving = Saving()
         self._pending.clear()
         self._problem = ""
         self.declared.changed(state.guards)
@@ -335,7 +338,7 @@ class Rolling:
     async def _save(self, state: State) -> None:
         assert self._number is not None
         try:
-            saved, is_open = rollout_state.encode(state), state.phase.is_open
+            saved, is_open = self._saving.encode(state), state.phase.is_open
             await self._inventory.save_rollout(self._number, state=saved, is_open=is_open)
         except PortError:
             self._forget()  # what was offered by then is asked for again

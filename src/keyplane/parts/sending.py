@@ -1,7 +1,7 @@
 """What a step of a rollout sends: orders on volumes first, then declarations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from keyplane.model.declaration import OfferNumber
 from keyplane.model.names import Digest, EntryId, MachineName
@@ -23,6 +23,7 @@ class Sending:
     inventory: Inventory
     offering: Offering
     clock: Clock
+    checked: mixing.Checked = field(default_factory=mixing.Checked)
 
     async def send(
         self, state: State, asked: Offer, base: Entries, target: StoredPlan
@@ -33,7 +34,7 @@ class Sending:
             orders = await self.inventory.volume_orders()
             await carrying.see(self.inventory, orders, at_ms=self.clock.now_ms())
         mixed = rolling_state.mixed(state, base, target)
-        mixing.check(mixed, machine.edges(state, target.plan.edges))
+        self.checked.check(mixed, machine.edges(state, target.plan.edges))
         generation = Digest(target.plan.generation)
         return await self.offering.offer(
             asked.machines, mixed, generation, target.contents, target.plan.machines

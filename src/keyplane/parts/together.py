@@ -27,9 +27,14 @@ class Together(Generic[Asked, Told]):
     """`work` answers each of many in their order; an exception that it raises is everybody's."""
 
     def __init__(
-        self, work: Callable[[Sequence[Asked]], Awaitable[Sequence[Told | Exception]]]
+        self,
+        work: Callable[[Sequence[Asked]], Awaitable[Sequence[Told | Exception]]],
+        *,
+        after_s: float = 0.0,
     ) -> None:
+        """Others are waited for so long, where nobody is in a hurry."""
         self._work = work
+        self._after_s = after_s
         self._turn = asyncio.Lock()
         self._waiting: list[_Call[Asked, Told]] = []
 
@@ -49,6 +54,8 @@ class Together(Generic[Asked, Told]):
         return told
 
     async def _make(self) -> None:
+        if self._after_s:
+            await asyncio.sleep(self._after_s)
         calls, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
         try:
             answers = await self._work([call.asked for call in calls])

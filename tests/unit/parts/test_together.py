@@ -7,6 +7,7 @@ import pytest
 
 from keyplane.parts import together
 from keyplane.parts.together import Together
+from keyplane.testing.clock import VirtualLoop
 
 
 class Work:
@@ -85,6 +86,27 @@ async def test_one_that_is_raised_is_everybodys_and_ends_nothing() -> None:
     found = await asyncio.gather(asks(8), asks(10), return_exceptions=True)
     assert str(found[0]) == "away again"
     assert found[1] == 20
+
+
+def test_where_nobody_is_in_a_hurry_others_are_waited_for() -> None:
+    """For so long after the first that came, and no longer."""
+    work = Work()
+
+    async def run() -> list[float]:
+        work.let()
+        asks = Together(work, after_s=5)
+        loop = asyncio.get_running_loop()
+
+        async def ask(at_s: float, number: int) -> float:
+            await asyncio.sleep(at_s)
+            assert await asks(number) == number * 2
+            return round(loop.time(), 3)
+
+        return await asyncio.gather(ask(0, 2), ask(3, 4), ask(7, 6), ask(11, 8))
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        assert runner.run(run()) == [5, 5, 12, 12]
+    assert work.asked == [[2, 4], [6, 8]]
 
 
 @pytest.mark.parametrize("given_up", [0, 1, 2])

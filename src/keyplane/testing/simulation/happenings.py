@@ -166,9 +166,12 @@ class Happenings:
         return self._doom(self._chance.pick(self._world.controls), 20)
 
     def _freeze(self) -> str:
-        """A controller stands still for longer than its lease, and does not know it."""
+        """A controller stands still for longer than its lease, and does not know it.
+
+        One that does so already goes on when it was to: else no rollout would end in its time.
+        """
         seat = self._chance.pick(self._world.controls)
-        if not seat.is_up or seat.life is None:
+        if not seat.is_up or seat.life is None or seat.life.is_frozen:
             return ""
         length = self._chance.between(2, 60)
         seat.life.freeze(length)
