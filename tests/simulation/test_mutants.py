@@ -34,7 +34,11 @@ from keyplane.model.names import EntryId
 from keyplane.parts import (
     agent,
     agent_effects,
+    by_facts,
     controller,
+    fact_plans,
+    fact_victims,
+    knowing,
     offering,
     planning,
     revising,
@@ -42,6 +46,7 @@ from keyplane.parts import (
     rolling_state,
     rollouts,
 )
+from keyplane.ports import fact_order
 from keyplane.rollout import deadlines, failing, gate, machine, reckoning, volumes, waves
 from keyplane.rollout.state import Phase, encode
 from keyplane.rollout.transitions import Turn
@@ -443,6 +448,51 @@ def saves_no_reactions(patch: Patch) -> None:
     patch.setattr(saving, "due", forgetful)
 
 
+def plans_by_what_nobody_reads(patch: Patch) -> None:
+    async def none(self, scene, due):
+        return {}
+
+    patch.setattr(fact_plans.FactPlans, "_unread", none)
+
+
+def believes_each_fact_at_once(patch: Patch) -> None:
+    patch.setattr(fact_order, "HOLD_MS", 0)
+
+
+def asks_nobody_about_facts(patch: Patch) -> None:
+    patch.setattr(fact_victims, "victims", lambda target, base, trial: {})
+
+
+def refuses_what_facts_hold(patch: Patch) -> None:
+    patch.setattr(by_facts, "rows", lambda request, found: frozenset())
+
+
+def believes_who_is_silent(patch: Patch) -> None:
+    due = knowing.Knowing.due
+
+    async def deaf(self, heard):
+        return await due(self, await self.known())
+
+    patch.setattr(knowing.Knowing, "due", deaf)
+
+
+def edits_by_all_that_is_said(patch: Patch) -> None:
+    def said(machines, values):
+        return {
+            machine: fact_order.taken(each, {name: f.value for name, f in each.facts.items()})
+            for machine, each in machines.items()
+        }
+
+    patch.setattr(by_facts, "taken", said)
+
+
+def plans_by_no_fact(patch: Patch) -> None:
+    async def idle(self) -> None:
+        pass
+
+    patch.setattr(fact_plans.FactPlans, "tick", idle)
+
+
 MUTANTS: dict[Callable[[Patch], None], tuple[str, int]] = {
     # The promise that breaks (any, where several do), and a seed that found it, tried first.
     accepts_older_offers: ("offer numbers never fall", 4),
@@ -502,6 +552,13 @@ MUTANTS: dict[Callable[[Patch], None], tuple[str, int]] = {
     takes_silence_for_missing: ("no unit is stopped but on its provider's word", 1_000_000),
     keeps_no_turn: ("it converges once it is healed", 1_000_000),
     saves_no_reactions: ("", 1_000_000),
+    plans_by_what_nobody_reads: ("a fact that no entry reads makes no plan", 2_000_001),
+    believes_each_fact_at_once: ("a fact makes a plan once it has held", 2_000_001),
+    asks_nobody_about_facts: ("what facts would stop or move waits for a person", 2_000_000),
+    refuses_what_facts_hold: ("facts are in the way of no apply", 2_000_000),
+    believes_who_is_silent: ("a silent machine moves nothing", 2_000_005),
+    edits_by_all_that_is_said: ("an edit carries no move of another", 2_000_000),
+    plans_by_no_fact: ("it converges once it is healed", 2_000_000),
 }
 
 
@@ -511,7 +568,7 @@ def test_a_promise_without_its_guard_is_found_broken(mutant, monkeypatch: Patch)
     mutant(monkeypatch)
     promise, hint = MUTANTS[mutant]
     # The seed that found it stands first; where the product moved on, it is looked for anew.
-    first = run.WITH_VALUES if hint >= run.WITH_VALUES else 0
+    first = hint // run.WITH_VALUES * run.WITH_VALUES
     for seeds, jobs in (([hint], 1), (range(first, first + SEEDS), JOBS)):
         for outcome in run.outcomes(seeds, jobs):
             if outcome.broken and outcome.broken.startswith(promise):

@@ -20,7 +20,12 @@ pytestmark = pytest.mark.slow
 def seeds() -> list[int]:
     lines = KEPT.read_text(encoding="ascii").splitlines()
     kept = [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
-    return sorted({*kept, *range(SEEDS), *range(run.WITH_VALUES, run.WITH_VALUES + SEEDS // 5)})
+    more = (
+        seed
+        for first, count in ((run.WITH_VALUES, SEEDS // 5), (run.WITH_FACTS, SEEDS // 12))
+        for seed in range(first, first + count)
+    )
+    return sorted({*kept, *range(SEEDS), *more})
 
 
 @pytest.mark.timeout(0)
@@ -47,7 +52,7 @@ HAPPENED = {
     "is full", "ignore TERM", "a person stops", "a person starts", "somebody changes",
     "lets go", "says that", "a person sets", "a person pins", "rolls back to", "somebody takes",
     "held by pid", "somebody puts", "ends with", "the store is down", "the inventory fails", "is refused",
-    "flap", "burst", "missing", "store of values is deleted", "sets the pace", "sets the contract",
+    "is otherwise", "takes facts of", "flap", "burst", "missing", "store of values is deleted", "sets the pace", "sets the contract",
     "done", "failed", "superseded", "is off", "backs the inventory up", "restores the inventory",
     "says pause", "says resume", "says stop", "says close", "says freeze", "says thaw", "says retry",
     "says push", "leaves the fleet", "joins the fleet", "rolled-back", "rollback-failed", "stopped",

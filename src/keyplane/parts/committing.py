@@ -72,6 +72,7 @@ class Committing:
             moved=len(moved),
             detail={**made.detail, **(NO_CHANGE if _is_so(made, planned, base, target) else {})},
             forgets=made.forgets,
+            facts=made.take,
         )
         await self.people.forget(stored)
         return await self.rolling.begin(

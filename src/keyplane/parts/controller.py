@@ -250,8 +250,9 @@ class Controller:
                 )
             except (TargetMovedError, RevisionMovedError, BaseMovedError) as error:
                 raise _refused("target-moved", str(error)) from error
+            finally:
+                self.facts.moved()
             await self._cordoning.after(made)
-            await self.facts.take(made.take)
             self.fact_plans.planned(planned)
             self.applied.set()
             return events

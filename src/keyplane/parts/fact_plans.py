@@ -234,21 +234,25 @@ class FactPlans:
                 newest=scene.revision,
                 verb=VERB,
                 said=by_facts.told(taken),
+                take=taken,
                 detail={"facts": {machine: sorted(said) for machine, said in taken.items()}},
             )
-            await self.committing.commit(
-                made,
-                trial,
-                base=scene.base,
-                target=scene.target,
-                who=WHO,
-                why="",
-                push=False,
-                volumes={},
-            )
+            try:
+                await self.committing.commit(
+                    made,
+                    trial,
+                    base=scene.base,
+                    target=scene.target,
+                    who=WHO,
+                    why="",
+                    push=False,
+                    volumes={},
+                )
+            finally:
+                self.facts.moved()
             log.info("planned by facts", facts=made.said)
-        # After the target: whoever dies in between finds that this plan is made already.
-        await self.facts.take(taken)
+        else:
+            await self.facts.take(taken)
         self.planned(trial)
 
 

@@ -49,6 +49,10 @@ class Knowing:
             for machine, said in sorted(facts.items()):
                 known[machine] = await self._inventory.take_facts(machine, said)
 
+    def moved(self) -> None:
+        """Somebody may have written to the inventory by which facts plans are made."""
+        self._known = None
+
     async def known(self) -> Mapping[MachineName, StoredFacts]:
         async with self._changing() as known:
             return dict(known)

@@ -88,13 +88,11 @@ def after(
 
 
 def taken(stored: StoredFacts, said: Mapping[str, Json]) -> StoredFacts:
-    """Plans are made by these from now on, where they are still what is said."""
-    facts = {
-        name: replace(each, planned=each.value)
-        if name in said and same(each.value, said[name])
-        else each
-        for name, each in stored.facts.items()
-    }
+    """Plans are made by these from now on. Of what is said otherwise by now, that is to be taken next."""
+    facts = dict(stored.facts)
+    for name, value in sorted(said.items()):
+        known = facts.get(name, StoredFact(value=None, since_ms=stored.at_ms))
+        facts[name] = replace(known, planned=value)
     return replace(stored, facts=_without_nothing(facts))
 
 

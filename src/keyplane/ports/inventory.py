@@ -130,6 +130,10 @@ class Change:
     """A machine that will not be heard again: its report, its cordon and the permits of its entries
     go. If it is, its reports are taken in as those of a new one. What it was offered stays: its
     numbers go on, and what happened on it can still be looked up."""
+    facts: Mapping[MachineName, Mapping[str, Json]] = field(
+        default_factory=dict[MachineName, Mapping[str, Json]]
+    )
+    """By which it is planned, and by which plans are made from now on, as by `take_facts`."""
 
     def audited(self, revision: int, generation: str, rollout: int) -> Json:
         """The detail of its row of the audit log."""
@@ -344,10 +348,7 @@ class Inventory(Leases, Guarding, VolumeOrders, Protocol):
         ...
 
     async def take_facts(self, machine: MachineName, said: Mapping[str, Json]) -> StoredFacts:
-        """Let plans be made by these values from now on.
-
-        One that the machine says otherwise by now is passed over.
-        """
+        """Let plans be made by these values from now on, also where the machine says others by now."""
         ...
 
     async def facts(self) -> Mapping[MachineName, StoredFacts]:

@@ -136,6 +136,10 @@ class MemoryInventory(volume_orders.InMemory):
         wanted = len(revisions) if number is None else number
         return revisions[wanted - 1] if 1 <= wanted <= len(revisions) else None
 
+    def known_facts(self) -> dict[MachineName, StoredFacts]:
+        """As `facts`, whoever has the lease and whether or not it answers."""
+        return dict(self._truth.facts)
+
     def texts(self) -> dict[int, dict[str, bytes]]:
         """Of each revision, for whoever looks at the truth."""
         revisions = self._truth.revisions
@@ -200,6 +204,8 @@ class MemoryInventory(volume_orders.InMemory):
                 self._forget_machine(change.forgets)
             detail = change.audited(stored.revision, generation, number)
             truth.audit.append((at_ms, who, change.verb, detail))
+            for machine, said in change.facts.items():
+                self._take(machine, said)
         if volumes is not None:
             truth.volumes.change(volumes)
         return truth.rollouts[number]
@@ -284,7 +290,11 @@ class MemoryInventory(volume_orders.InMemory):
         return facts[machine]
 
     async def take_facts(self, machine: MachineName, said: Mapping[str, Json]) -> StoredFacts:
-        facts = self._write().facts
+        self._write()
+        return self._take(machine, said)
+
+    def _take(self, machine: MachineName, said: Mapping[str, Json]) -> StoredFacts:
+        facts = self._truth.facts
         known = facts.get(machine, StoredFacts(machine=machine, at_ms=0))
         facts[machine] = fact_order.taken(known, said)
         return facts[machine]

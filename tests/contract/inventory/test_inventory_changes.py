@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from keyplane.model.names import MachineName
 from keyplane.ports import ordering
 from keyplane.ports.inventory import (
     Change,
@@ -169,3 +170,17 @@ async def test_as_many_generations_are_told_as_can_be_read(inventory: Inventory)
         parent = str(n)
     told = [each.generation for each in await inventory.generations()]
     assert told == [digest(str(n)) for n in range(22, 2, -1)]
+
+
+async def test_a_target_and_the_facts_that_it_was_planned_by_are_written_at_once(
+    inventory: Inventory,
+) -> None:
+    """Whoever dies after it leaves no target that was planned by what nobody knows to be taken."""
+    alpha = MachineName("alpha")
+    await inventory.record_facts(alpha, {"gpu": True}, received_ms=1)
+    await commit(inventory, "one", None, change(b"1", None, facts={alpha: {"gpu": True}}))
+    assert (await inventory.facts())[alpha].planned == {"gpu": True}
+    late = change(b"2", None, facts={alpha: {"gpu": False}})
+    with pytest.raises(RevisionMovedError):
+        await commit(inventory, "two", "one", late, revision=2)
+    assert (await inventory.facts())[alpha].planned == {"gpu": True}

@@ -42,14 +42,17 @@ async def test_plans_go_by_what_was_taken(inventory: Inventory) -> None:
     assert (await inventory.facts())[BETA].planned == {}
 
 
-async def test_what_is_said_otherwise_by_now_is_not_taken(inventory: Inventory) -> None:
-    """Whoever takes a value has looked at that one."""
+async def test_what_is_taken_is_what_plans_were_made_by(inventory: Inventory) -> None:
+    """Also where the machine says something else by now, or nothing: that is planned by later."""
     await inventory.record_facts(ALPHA, {"gpu": True}, received_ms=100)
     await inventory.record_facts(ALPHA, {"gpu": False}, received_ms=200)
-    await inventory.take_facts(ALPHA, {"gpu": True, "never": 1})
-    assert (await inventory.facts())[ALPHA].facts == {
-        "gpu": StoredFact(value=False, since_ms=200, planned=None)
+    await inventory.take_facts(ALPHA, {"gpu": True, "gone": 1})
+    found = (await inventory.facts())[ALPHA]
+    assert found.facts == {
+        "gone": StoredFact(value=None, since_ms=200, planned=1),
+        "gpu": StoredFact(value=False, since_ms=200, planned=True),
     }
+    assert found.moved == ("gone", "gpu")
 
 
 async def test_a_fact_that_is_gone_stands_until_plans_let_go_of_it(inventory: Inventory) -> None:

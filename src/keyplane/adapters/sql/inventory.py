@@ -218,6 +218,8 @@ class SqlInventory:
                 await audits.write(
                     connection, who=who, what=change.verb, detail=detail, at_ms=at_ms
                 )
+                for machine, said in sorted(change.facts.items()):
+                    await facts.take(connection, machine, said)
             if volumes is not None:
                 await volume_rows.change(connection, volumes)
             needed = {head["seq"]} if parent_seq is None else {head["seq"], parent_seq}

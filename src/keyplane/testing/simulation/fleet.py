@@ -7,9 +7,10 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from keyplane.testing.simulation import readings
+from keyplane.testing.simulation import needs, readings
 from keyplane.testing.simulation.chance import Chance
 from keyplane.testing.simulation.instance import Instance, module
+from keyplane.testing.simulation.needs import Needs
 from keyplane.testing.simulation.readings import Readings
 
 Json = Any
@@ -44,6 +45,8 @@ class Fleet:
     """What is wrong with its documents; the next edit mends it."""
     readings: Readings | None = None
     """Of a fleet with dynamic values."""
+    needs: Needs | None = None
+    """Of a fleet that hangs on facts."""
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -69,6 +72,9 @@ class Fleet:
         files: dict[str, Json] = {"fleet.json": fleet}
         says = self.readings is not None
         interfaces = _INTERFACES.replace("@", readings.interface() if says else "")
+        if self.needs is not None:
+            self.needs.write(files, self.machines)
+            interfaces += needs.interface()
         texts: dict[str, bytes] = {"interfaces.toml": interfaces.encode()}
         for name, each in self._sorted():
             files[f"modules/{name}/module.json"] = module(each, says=says)

@@ -33,9 +33,11 @@ class Watching(Protocol):
         stored: inventory.StoredPlan,
         row: inventory.StoredRollout,
         *,
-        is_new: bool,
+        change: inventory.Change | None,
+        known: Mapping[MachineName, StoredFacts],
         is_running: bool,
     ) -> None: ...
+    def facts_recorded(self, stored: StoredFacts) -> None: ...
     def saved_rollout(self, number: int, saved: bytes) -> None: ...
     async def offered(self, offer: inventory.StoredOffer) -> None: ...
     def reported(self, report: Report) -> None: ...
@@ -140,6 +142,7 @@ class LifeInventory:
         volumes: OrderChange | None = None,
     ) -> inventory.StoredRollout:
         async def commit() -> inventory.StoredRollout:
+            known = await self._under.facts()
             row = await self._under.commit(
                 stored,
                 parent=parent,
@@ -153,7 +156,7 @@ class LifeInventory:
             reports = await self._under.reports()
             is_running = any(each.report.entries for each in reports.values())
             await self._database.watch.committed(
-                stored, row, is_new=change is not None, is_running=is_running
+                stored, row, change=change, known=known, is_running=is_running
             )
             return row
 
@@ -211,10 +214,12 @@ class LifeInventory:
     async def record_facts(
         self, machine: MachineName, said: Mapping[str, Json], *, received_ms: int
     ) -> StoredFacts:
-        return await self._write(
-            f"facts of {machine}",
-            lambda: self._under.record_facts(machine, said, received_ms=received_ms),
-        )
+        async def record() -> StoredFacts:
+            stored = await self._under.record_facts(machine, said, received_ms=received_ms)
+            self._database.watch.facts_recorded(stored)
+            return stored
+
+        return await self._write(f"facts of {machine}", record)
 
     async def take_facts(self, machine: MachineName, said: Mapping[str, Json]) -> StoredFacts:
         return await self._write(

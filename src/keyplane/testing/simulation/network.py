@@ -55,13 +55,20 @@ class _Message:
 class Network:
     """What agents and controllers meet on."""
 
-    def __init__(self, chance: Chance, log: Callable[[str, str], None]) -> None:
+    def __init__(
+        self,
+        chance: Chance,
+        log: Callable[[str, str], None],
+        heard: Callable[[MachineName], None],
+    ) -> None:
+        """`heard` is told of whom a controller hears."""
         self.odds = Odds()
         self.is_up = True
         self.outlived: dict[MachineName, Callable[[], None]] = {}
         """Machines whose next report comes very late, and what happens once it has left."""
         self._chance = chance
         self._log = log
+        self._heard = heard
         self._serving: list[Serving] = []
         self._agents: list[AgentEnd] = []
         self._waiting: dict[int, _Message] = {}
@@ -170,6 +177,7 @@ class Network:
         machine, payload = message.machine, message.payload
         await serving.life.thaw()
         answer = b""
+        self._heard(machine)
         try:
             if message.kind == "ask":
                 answer = self._replayed(machine, await serving.on_ask(machine, payload))

@@ -9,14 +9,18 @@ from functools import partial
 
 from keyplane.testing.simulation.chance import Chance
 from keyplane.testing.simulation.happenings import Happenings
+from keyplane.testing.simulation.natures import Natures
 from keyplane.testing.simulation.time import Loop
 from keyplane.testing.simulation.voices import Voices
 from keyplane.testing.simulation.world import World
 
 WITH_VALUES = 1_000_000
 """From this seed on services say values while they run, and others read them."""
+WITH_FACTS = 2_000_000
+"""From this seed on machines say what they are, and some services hang on that; no values then."""
 VALUES = 1 << 32
-"""Beside a run's own seed, so that what is drawn of dynamic values shifts no other draw."""
+FACTS = 1 << 33
+"""Beside a run's own seed, so that what is drawn of dynamic values or of facts shifts no other draw."""
 HEALED_S = 600.0
 """Within it everything is as the target says, once nothing fails any more: two rollouts that wait
 to their deadline, and the longest pauses before what failed is tried again."""
@@ -59,7 +63,13 @@ async def _run(seed: int) -> Outcome:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, Loop)
     loop.takes_s = partial(chance.between, 0.0, 0.3)
-    world = World(chance, Chance(seed + VALUES), has_values=seed >= WITH_VALUES)
+    world = World(
+        chance,
+        Chance(seed + VALUES),
+        Chance(seed + FACTS),
+        has_values=WITH_VALUES <= seed < WITH_FACTS,
+        has_facts=seed >= WITH_FACTS,
+    )
     story = asyncio.ensure_future(_story(world))
     broken = asyncio.ensure_future(world.watch.is_broken.wait())
     await asyncio.wait([story, broken], return_when=asyncio.FIRST_COMPLETED)
@@ -87,7 +97,8 @@ async def _story(world: World) -> None:
     world.begin()
     world.fleet.begin(chance)
     happenings = Happenings(world)
-    voices = Voices(world)
+    voices, natures = Voices(world), Natures(world)
+    natures.begin()
     await asyncio.sleep(1.0)
     world.apply()
     for _ in range(chance.count(5, 30)):
@@ -95,13 +106,15 @@ async def _story(world: World) -> None:
         await asyncio.sleep(chance.pick((0.01, 0.1, 0.5, 2.0, 5.0, 15.0)) * chance.share())
         happenings.happen()
         voices.happen()
+        await natures.happen()
     # Long enough, at times, for a rollout to come to its deadline.
     for _ in range(chance.pick((1, 1, 70))):
         await asyncio.sleep(10.0 * chance.share())
         await world.watch.check_rollout()
     happenings.heal()
     voices.heal()
-    await _converge(world, happenings)
+    natures.heal()
+    await _converge(world, happenings, natures)
     await world.watch.check_ends()
     if said := await world.unrecorded():
         world.watch.fault("whoever changed something can be found", said)
@@ -113,7 +126,7 @@ async def _story(world: World) -> None:
         world.watch.fault("a second look has no effects", f"{world.watch.acts - acts} were done")
 
 
-async def _converge(world: World, happenings: Happenings) -> None:
+async def _converge(world: World, happenings: Happenings, natures: Natures) -> None:
     loop = asyncio.get_running_loop()
     until = loop.time() + HEALED_S
     said = again = ""
@@ -122,6 +135,7 @@ async def _converge(world: World, happenings: Happenings) -> None:
         await happenings.overseers.let_go()
         rollout = await world.truth.rollout()
         if rollout is None or not rollout.open:
+            await natures.let_go()
             said = await world.unsettled()
             if world.text != world.fleet.text() or said == again != "":
                 world.log("person", f"applies it once more: {said or 'mended'}")

@@ -12,12 +12,15 @@ import nacl.signing
 from keyplane import wire
 from keyplane.model.declaration import NO_OFFER, Declaration, OfferNumber, Report
 from keyplane.model.names import Digest, EntryId, MachineName, split_entry
-from keyplane.ports.inventory import PlannedEntry, StoredOffer, StoredPlan, StoredRollout
+from keyplane.ports.fact_order import StoredFacts
+from keyplane.ports.inventory import Change, PlannedEntry, StoredOffer, StoredPlan, StoredRollout
 from keyplane.rollout import deadlines
 from keyplane.rollout import state as rollout_state
 from keyplane.rollout.outcome import Lack
 from keyplane.rollout.state import Phase
 from keyplane.testing.inventory import MemoryInventory
+from keyplane.testing.simulation import watch_facts
+from keyplane.testing.simulation.watch_facts import FactsWatch
 from keyplane.testing.simulation.watch_machines import MachineWatch
 from keyplane.testing.simulation.watch_rollouts import SOUND, RolloutWatch
 
@@ -73,6 +76,7 @@ class Watch(MachineWatch):
         """Machines that the latest rollout does not wait for."""
         self._healed_s = float("inf")
         self._rollouts = RolloutWatch(self.fault, self._now)
+        self.facts = FactsWatch(self.fault, self._now)
         self._is_doomed = False
         """What the latest rollout goes to, or comes from, has a unit that must fail."""
         self.targets = 0
@@ -80,9 +84,18 @@ class Watch(MachineWatch):
         """Numbers of rollouts that began with another text; the others send what is there."""
 
     async def committed(
-        self, stored: StoredPlan, row: StoredRollout, *, is_new: bool, is_running: bool
+        self,
+        stored: StoredPlan,
+        row: StoredRollout,
+        *,
+        change: Change | None,
+        known: Mapping[MachineName, StoredFacts],
+        is_running: bool,
     ) -> None:
-        """A target, or a push to the one there is; `is_running` if machines reported entries."""
+        """A target, or a push to the one there is, and facts as they were known before it.
+
+        `is_running` if machines reported entries.
+        """
         self.acts += 1
         self.targets += 1
         self.sets.committed(stored, row)
@@ -100,15 +113,23 @@ class Watch(MachineWatch):
         # Machines that run something, and no target: it was lost, and order would undo what runs.
         self._at_once = self._target is None and is_running
         self.volumes.committed(stored, row)
-        self._target = stored
-        self.edits += (row.number,) if is_new else ()
+        before, self._target = self._target, stored
+        self.edits += (row.number,) if change is not None else ()
         self._is_doomed = any(map(_is_defective, (*stored.entries.values(), *row.base.values())))
         self._progress = (row.number, 0, self._now())
         state = rollout_state.decode(row.state)
         self._left = frozenset() if state is None else state.absent
         revision = await self._truth.revision(stored.revision)
         assert revision is not None, "a target is of a revision"
+        former = None if before is None else await self._truth.revision(before.revision)
+        if before is not None and former is not None and change is not None:
+            was = watch_facts.Made(files=former.files, entries=before.entries.keys())
+            made = watch_facts.Made(files=revision.files, entries=stored.entries.keys())
+            self.facts.committed(was, made, change, row.who, known)
         self._rollouts.begun(stored, row, state, revision.files, at_once=self._at_once)
+
+    def facts_recorded(self, stored: StoredFacts) -> None:
+        self.facts.recorded(stored)
 
     @property
     def rollout(self) -> int:
@@ -127,10 +148,11 @@ class Watch(MachineWatch):
             edits=self.edits,
         )
 
-    def restored(self, backup: Believed) -> None:
+    def restored(self, backup: Believed, facts: Mapping[MachineName, StoredFacts]) -> None:
         """The inventory is what it was then; machines go on from what they have."""
         self.sets.restored()
         self.volumes.restored()
+        self.facts.restored(facts)
         self._offers = dict(backup.offers)
         self._declared = dict(backup.declared)
         self._proved = dict(backup.proved)
@@ -209,6 +231,9 @@ class Watch(MachineWatch):
         assert target is not None
         assert rollout is not None
         self._log("inventory", f"offers {machine} {offer.offer}: {_keys(declaration)}")
+        if (known := self._machines.get(machine)) and self._now() < known.held_until:
+            # With a full disk it may never write down that it took this, and act by it later.
+            known.former.append((known.held_until, declaration))
         self._is_of_the_two(declaration, target, rollout)
         if self._at_once:
             self._is_whole(declaration, target)
@@ -240,7 +265,14 @@ class Watch(MachineWatch):
                 )
 
     def _is_whole(self, declaration: Declaration, target: StoredPlan) -> None:
-        here = {e for e in target.entries if e.endswith(f"@{declaration.machine}")}
+        running = {entry for entry, _ in self._machines[declaration.machine].memory.running()}
+        # What waits for a fact, and runs nowhere, has nothing to lose.
+        here = {
+            entry
+            for entry, planned in target.entries.items()
+            if entry.endswith(f"@{declaration.machine}")
+            and (entry in running or not planned.entry.holes)
+        }
         if missing := sorted(here - declaration.entries.keys()):
             self.fault(
                 "a lost inventory takes nothing away",

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from keyplane.converge.wanted import values_path
 from keyplane.model.declaration import NO_OFFER
@@ -15,12 +15,14 @@ from keyplane.parts import control_messages as messages
 from keyplane.parts.control_client import RefusedError
 from keyplane.parts.controller import Controller
 from keyplane.ports.errors import PortError
+from keyplane.ports.fact_order import StoredFacts
 from keyplane.testing.host import MemoryHost
 from keyplane.testing.inventory import Backup, MemoryInventory
 from keyplane.testing.simulation.chance import Chance
 from keyplane.testing.simulation.fleet import Fleet
 from keyplane.testing.simulation.host import Ground
 from keyplane.testing.simulation.inventory import Database
+from keyplane.testing.simulation.needs import Needs
 from keyplane.testing.simulation.network import Network
 from keyplane.testing.simulation.parts import KEY, Control, Desk, Machine, Surroundings
 from keyplane.testing.simulation.readings import VARIABLE, Readings, path_of
@@ -31,24 +33,27 @@ from keyplane.testing.store import MemoryStore
 MACHINES = ("alpha", "beta", "gamma", "delta", "epsilon")
 AUDIT_MAX = 10_000
 """All of it: what people said on machines stands there too."""
-COMMITTING = ("apply", "set", "pin", "unpin", "rollback")
+COMMITTING = ("apply", "set", "pin", "unpin", "rollback", "facts")
 """What makes a target."""
 
 
 class World:
     """Make it within the loop."""
 
-    def __init__(self, chance: Chance, values: Chance, *, has_values: bool) -> None:
-        """`values` draws what there is of dynamic values, if there are any."""
+    def __init__(
+        self, chance: Chance, values: Chance, facts: Chance, *, has_values: bool, has_facts: bool
+    ) -> None:
+        """`values` draws what there is of dynamic values, and `facts` of facts, if there are any."""
         self.chance = chance
         self.values = values
+        self.facts = facts
         readings = Readings(values) if has_values else None
         self.lines: list[str] = []
         truth = MemoryInventory()
         self.truth = truth
         self.watch = Watch(truth=truth, key=KEY.verify_key, log=self.log)
         self.watch.values.patient = readings is not None and readings.patient
-        network = Network(chance, self.log)
+        network = Network(chance, self.log, self.watch.facts.heard)
         self.around = Surroundings(
             chance=chance,
             network=network,
@@ -65,7 +70,7 @@ class World:
             self.controls.append(Control("standby", self.around))
             for control in self.controls:
                 control.is_alone = False
-        self.fleet = Fleet(names, readings=readings)
+        self.fleet = Fleet(names, readings=readings, needs=Needs(facts) if has_facts else None)
         self.text: dict[str, bytes] = {}
         """What was accepted last."""
         self._backups: list[tuple[Backup, Believed]] = []
@@ -114,7 +119,7 @@ class World:
         truth, believed = self._backups[number]
         del self._backups[number + 1 :]
         self.truth.restore(truth)
-        self.watch.restored(believed)
+        self.watch.restored(believed, self.truth.known_facts())
         self.around.planning.forget()
         self.text = {}
 
@@ -158,6 +163,8 @@ class World:
             )
         except RefusedError as error:
             rows = "; ".join(row.code for row in error.problem.diagnostics)
+            if not self.fleet.fault:
+                self.watch.facts.refused([row.code for row in error.problem.diagnostics])
             self.log("person", f"is refused: {error.problem.code} {rows}")
             return
         except PortError as error:
@@ -191,6 +198,8 @@ class World:
         for order in await self.truth.volume_orders():
             if order.kind is not OrderKind.GIVE:
                 return f"{order.kind} {order.number} of {order.entry} is not carried out"
+        if said := self._unplanned(await self.truth.facts()):
+            return said
         reports = await self.truth.reports()
         for name, machine in self.machines.items():
             here = {e: each.entry for e, each in target.entries.items() if e.endswith(f"@{name}")}
@@ -250,6 +259,15 @@ class World:
                 sound = "stopped" if entry in stopped else "healthy"
                 if each.state != sound and here[entry].units:
                     return f"{entry} is reported {each.state}: {each.cause}"
+        return ""
+
+    def _unplanned(self, known: Mapping[MachineName, StoredFacts]) -> str:
+        """What a machine is that no plan goes by, or whose reader runs with something else."""
+        for name, stored in known.items() if self.fleet.needs is not None else ():
+            if stored.moved:
+                return f"plans do not go by {', '.join(stored.moved)} of {name}"
+            if dict(stored.said) != self.machines[name].ground.facts:
+                return f"{name} is not known as it is"
         return ""
 
     def _unsaid(self, machine: Machine) -> str:
