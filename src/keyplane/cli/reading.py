@@ -83,6 +83,8 @@ class Standing(NamedTuple):
     """Placements and ports are kept from it; None: from nothing."""
     facts: Mapping[str, Mapping[str, Any]] = {}
     """What machines said of themselves to the control plane that was asked."""
+    waiting: Sequence[Any] = ()
+    """What else they say, that plans do not go by yet."""
 
     def request(self, read: Any) -> Any:
         """What the planner is asked of a directory that was read."""
@@ -121,7 +123,7 @@ def _target_of(directory: Path) -> Standing:
     else:
         name = found.plan.generation.removeprefix("sha256-")[:12]
         click.echo(f"keyplane: planned from the target that stands, generation {name}", err=True)
-    return Standing(found.plan, found.facts)
+    return Standing(found.plan, found.facts, found.waiting)
 
 
 def standing(
@@ -131,7 +133,26 @@ def standing(
     if previous is not None:
         return Standing(load_plan(previous))
     found = Standing() if alone else _target_of(directory)
-    return found if facts is None else found._replace(facts={})
+    return found if facts is None else found._replace(facts={}, waiting=())
+
+
+def by_what_waits(found: Any, after: Standing, read: Any) -> Any:
+    """As an apply plans what is edited by the facts that wait for just that."""
+    from keyplane.parts import by_facts, fact_edits
+    from keyplane.planner import plan
+
+    if after.plan is None or not after.waiting:
+        return found
+    edits = fact_edits.edited(after.plan, found.plan)
+    if not (taken := fact_edits.to_take(after.waiting, edits)):
+        return found
+    facts = {name: {**after.facts.get(name, {}), **said} for name, said in taken.items()}
+    by = after._replace(facts={**after.facts, **facts})
+    trial = plan(by.request(read))
+    if not fact_edits.is_all_of_them(edits, found.plan, trial.plan):
+        return found
+    click.echo(f"keyplane: planned by {by_facts.told(taken)}", err=True)
+    return trial
 
 
 def planned(directory: Path, facts: Path | None, previous: Path | None, *, alone: bool) -> Any:
@@ -142,6 +163,6 @@ def planned(directory: Path, facts: Path | None, previous: Path | None, *, alone
     after = standing(directory, previous, facts, alone=alone)
     try:
         with main.read_fleet(directory, facts) as reading:
-            return plan(after.request(reading))
+            return by_what_waits(plan(after.request(reading)), after, reading)
     except main.FleetUnreadableError as error:
         refuse(str(error))

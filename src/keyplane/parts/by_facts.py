@@ -83,6 +83,15 @@ def taken(machines: Known, values: Mapping[MachineName, Values]) -> dict[Machine
     }
 
 
+def are_said(machines: Known, machine: MachineName, values: Values) -> bool:
+    """Whether a machine still says all of these, and plans do not go by them."""
+    stored = machines.get(machine)
+    return stored is not None and all(
+        name in stored.moved and fact_order.same(stored.facts[name].value, value)
+        for name, value in values.items()
+    )
+
+
 def without(
     values: Mapping[MachineName, Values], others: Mapping[MachineName, Values]
 ) -> dict[MachineName, Values]:

@@ -334,6 +334,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     plan: Plan | None
     facts: dict[str, dict[str, Json]] = {}
     """By machine: what plans go by of what it says of itself."""
+    waiting: list[FactsWaiting] = []
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):

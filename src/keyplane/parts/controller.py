@@ -14,7 +14,6 @@ import msgspec
 from keyplane import metrics, wire
 from keyplane.journal import Journal
 from keyplane.model.declaration import NO_OFFER
-from keyplane.model.diagnostic import Severity
 from keyplane.model.documents import Documents
 from keyplane.model.names import MachineName
 from keyplane.parts import (
@@ -214,7 +213,7 @@ class Controller:
         if made.is_nothing:
             return proposing.of_nothing(made, target)
         base = await self._rolling.declared.base(target)
-        planned = await self._planned(made, target, base)
+        made, planned = await self.fact_plans.meant(made, target, base)
         asked = await self.volumes.questions(base.entries, planned.entries, question.volumes)
         return proposing.of_plan(made, target, planned, asked)
 
@@ -231,9 +230,9 @@ class Controller:
             if made.is_nothing:
                 raise _refused("nothing", made.said)
             base = await self._rolling.declared.base(target)
-            planned = await self._planned(made, target, base)
+            made, planned = await self.fact_plans.meant(made, target, base)
             self._planning.drop()
-            self._admit(request, planned)
+            proposing.admit(request, planned)
             await self._cordoning.before(made, who)
             if target is None:
                 await lost.check(self._inventory, self.facts, planned)
@@ -261,7 +260,11 @@ class Controller:
         found = await self._inventory.target()
         known = await self.facts.known()
         facts = {str(machine): dict(stored.planned) for machine, stored in known.items()}
-        return messages.Target(plan=None if found is None else found.plan, facts=facts)
+        return messages.Target(
+            plan=None if found is None else found.plan,
+            facts=facts,
+            waiting=self.fact_plans.rows(known),
+        )
 
     async def audit(self, who: str, what: str, **detail: object) -> None:
         """Write down what somebody changed. What commits a target does so by itself."""
@@ -292,17 +295,6 @@ class Controller:
             )
         finally:
             metrics.planning.observe((self._clock.monotonic_ms() - began) / 1000)
-
-    def _admit(self, request: messages.Apply, planned: Planned) -> None:
-        if planned.refused:
-            errors = [row for row in planned.rows if row.severity is Severity.ERROR]
-            raise RefusedError(
-                messages.Problem(
-                    code="rows", message="the documents have errors", diagnostics=errors
-                )
-            )
-        if planned.plan.generation != request.generation:
-            raise _refused("plan-moved", "the plan is another one than was shown: look at it again")
 
     # What agents say.
 

@@ -13,7 +13,7 @@ from typing import Any
 from keyplane.journal import Journal
 from keyplane.model.diagnostic import Severity
 from keyplane.model.names import EntryId, MachineName, split_entry
-from keyplane.parts import by_facts, fact_victims
+from keyplane.parts import by_facts, fact_edits, fact_victims
 from keyplane.parts.by_facts import Known, Values
 from keyplane.parts.committing import Committing
 from keyplane.parts.control_client import RefusedError
@@ -46,7 +46,7 @@ that come at once the others wait with them."""
 HINDERED_TICKS = 10
 """What was in the way may be gone; each look reads the whole target."""
 
-Plan = Callable[[Made, StoredPlan, Base], Awaitable[Planned]]
+Plan = Callable[[Made, StoredPlan | None, Base], Awaitable[Planned]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +132,19 @@ class FactPlans:
             await self._look(due)
 
     def rows(self, known: Known) -> list[FactsWaiting]:
-        """What waits, as people are told of it."""
-        return [each.row(known.get(each.machine)) for each in self.waiting]
+        """What waits and is still said, as people are told of it."""
+        return [
+            each.row(known.get(each.machine))
+            for each in self.waiting
+            if by_facts.are_said(known, each.machine, each.facts)
+        ]
+
+    async def meant(
+        self, made: Made, target: StoredPlan | None, base: Base
+    ) -> tuple[Made, Planned]:
+        """What somebody edits, planned by the facts that wait for just that."""
+        waiting = self.rows(await self.facts.known())
+        return await fact_edits.meant(self.plan, made, target, base, waiting)
 
     def planned(self, planned: Planned) -> None:
         """What was just made the target hangs on these facts."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from keyplane.model.diagnostic import in_order
+from keyplane.model.diagnostic import Severity, in_order
 from keyplane.model.plan import NO_DIFFERENCE
 from keyplane.parts import control_messages as messages
 from keyplane.parts import volume_choices
+from keyplane.parts.control_client import RefusedError
 from keyplane.parts.planning import Planned
 from keyplane.parts.revising import Made
 from keyplane.parts.volume_messages import Question
@@ -44,3 +45,19 @@ def of_plan(
         entries=len(planned.entries),
         volumes=list(volumes),
     )
+
+
+def admit(request: messages.Apply, planned: Planned) -> None:
+    """Refuse what has errors, and what was not shown so."""
+    if planned.refused:
+        errors = [row for row in planned.rows if row.severity is Severity.ERROR]
+        raise RefusedError(
+            messages.Problem(code="rows", message="the documents have errors", diagnostics=errors)
+        )
+    if planned.plan.generation != request.generation:
+        raise RefusedError(
+            messages.Problem(
+                code="plan-moved",
+                message="the plan is another one than was shown: look at it again",
+            )
+        )
