@@ -83,12 +83,16 @@ def _holding(
     step: Step, held: Mapping[Node, EntryId | None], recorded: Mapping[EntryId, str]
 ) -> Step:
     here = {*step.switched, *step.removed, *step.tightened, *step.awaited, *step.yielded}
-    holds = {
-        Hold(node.entry, by, recorded.get(node.entry, "") if by is None else "")
-        for node, by in held.items()
-        if node.entry in here
-    }
-    return replace(step, holds=tuple(sorted(holds, key=lambda each: (each.entry, each.by or ""))))
+    # The first that was found of an entry: what holds it was found before, so none holds itself.
+    first: dict[EntryId, EntryId | None] = {}
+    for node, by in held.items():
+        first.setdefault(node.entry, by)
+    holds = (
+        Hold(entry, by, recorded.get(entry, "") if by is None else "")
+        for entry, by in sorted(first.items())
+        if entry in here
+    )
+    return replace(step, holds=tuple(holds))
 
 
 def _without_contradictions(

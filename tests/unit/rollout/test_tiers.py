@@ -157,3 +157,20 @@ def test_an_entry_of_which_only_the_edges_moved_still_holds_its_old_provider():
         (["b_z"], [], []),
         ([], ["a_x"], ["web_y"]),
     ]
+
+
+def test_what_is_recorded_is_held_by_nothing_of_its_own():
+    """Neither is what it takes away later: whoever looks for the first in line comes to an end."""
+    base = plan(pg_x=planned(grants={"/g": digest("web")}), web_y=planned())
+    target = plan(
+        pg_x=planned("2", grants={"/g": digest("none")}), mine_y=planned(), web_y=planned("2")
+    )
+    pg, web = sorted(target.keys() - {"mine:main@y"})
+    steps = tiers(
+        base, edges("web_y pg_x"), target, edges("web_y mine_y"), recorded={EntryId(pg): ""}
+    )
+    holds = {(hold.entry, hold.by) for step in steps for hold in step.holds}
+    assert (pg, None) in holds
+    assert all(entry != by for entry, by in holds)
+    assert len({entry for entry, _ in holds}) == len(holds)
+    assert web not in {entry for entry, _ in holds}
