@@ -44,6 +44,13 @@ class _Run:
     well: dict[EntryId, float] = field(default_factory=dict[EntryId, float])
     """Since when."""
 
+    def is_off(self, entry: EntryId) -> bool:
+        """Nobody waits for it; for one that was sent it before and fell silent then, only at the end."""
+        machine = split_entry(entry)[2]
+        return machine in self.state.left or (
+            entry in self.earlier and machine in self.state.absent
+        )
+
     def follow(self, former: "_Run") -> None:
         """Who was sent the same by the one before counts as one of the first, once it is well."""
         for entry, sent in former.sent.items():
@@ -142,7 +149,7 @@ class RolloutWatch:
         if machine in run.state.left | run.state.named or instance not in run.policies:
             return
         members = [each for each in run.sent if split_entry(each)[:2] == (instance, role)]
-        here = [each for each in members if split_entry(each)[2] not in run.state.left]
+        here = [each for each in members if not run.is_off(each)]
         away = [each for each in here if each not in run.seen]
         policy = run.policies[instance]
         if len([each for each in away if each not in run.earlier]) > policy["maxUnavailable"]:
