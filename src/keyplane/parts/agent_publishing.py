@@ -21,7 +21,7 @@ from keyplane.ports.bus import ValueBus
 from keyplane.ports.clock import Clock
 from keyplane.ports.errors import PortError
 from keyplane.ports.host import Files
-from keyplane.ports.sources import Sources
+from keyplane.ports.sources import Sources, UnsettledError
 
 log = Journal(__name__.removeprefix("keyplane."))
 
@@ -31,7 +31,8 @@ AGAIN_S = 5.0
 SPREAD_S = 2.0
 """A bus that comes back hears all machines say all that they say: over two seconds."""
 FILE_S = 0.2
-"""A file is looked at so often: one call, and its reader's window is longer by far."""
+"""A file is looked at so often, and counts once two looks found the same: its reader's window is
+longer by far."""
 COMMAND_MS_MAX = 30_000
 COMMAND_MS = 10_000
 """Between two runs of a command that does not say."""
@@ -153,6 +154,8 @@ class Publishing:
     def _look(self, offered: Offered, path: str) -> None:
         try:
             found = self._sources.read(path)
+        except UnsettledError:
+            return  # the next look tells
         except PortError as error:
             self._note(offered, str(error))
             return

@@ -72,6 +72,16 @@ def _read(
                 ('give the value itself, with lifecycle = "static"',),
             )
         )
+    if variant.lifecycle is Lifecycle.DYNAMIC:
+        rows.append(
+            (
+                f"external {external.name} is on no machine, so no agent reads its `source`",
+                (
+                    'give the value itself, with lifecycle = "static": an edit of it is a restart',
+                    "or let an instance of the fleet say it, and bind its users to that",
+                ),
+            )
+        )
     for message, ways in rows:
         draft.rows.add("unknown-reference", draft.fleet.file, path, message, *ways)
     return value, bool(rows)

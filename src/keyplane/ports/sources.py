@@ -12,13 +12,18 @@ class SourceError(PermanentError):
     """What the source gives cannot be had: it is no answer that it is gone."""
 
 
+class UnsettledError(SourceError):
+    """What is there was another when it was looked at last: it may be half of what is to be."""
+
+
 class Sources(Protocol):
     """Files, commands, and what services say themselves."""
 
     def read(self, path: str) -> bytes | None:
         """The content of a declared file; None if nothing is there.
 
-        SourceError if it is no file, is too large, or cannot be read.
+        UnsettledError until a second look finds what the first one did: a file may be rewritten
+        where it is. SourceError if it is no file, is too large, or cannot be read.
         """
         ...
 

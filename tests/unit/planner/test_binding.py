@@ -1,5 +1,7 @@
 """Which provider a slot comes to, and what is refused."""
 
+import pytest
+
 from tests.unit.planner import fleets as f
 
 HERE = f.machines("alpha", "beta", "gamma")
@@ -57,6 +59,25 @@ def test_a_bind_chooses_an_external() -> None:
     made = f.plan_of(fleet + f.instance("my-app", "app", "alpha", more=more), MODULES, f.STORE)
     assert bound(made, "my-app:main@alpha") == [("external:s3", "bind")]
     assert f.env(made, "my-app:main@alpha") == {"URL": "https://my_app"}
+
+
+@pytest.mark.parametrize(
+    ("says", "nobody"),
+    [
+        ('fact = "s3.url", lifecycle = "probed"', "fact `s3.url` is nobody's"),
+        ('source = { file = "/run/url" }, lifecycle = "dynamic"', "no agent reads its `source`"),
+        ('source = { published = true }, lifecycle = "dynamic"', "no agent reads its `source`"),
+    ],
+)
+def test_an_external_gives_no_value_that_an_agent_would_have_to_say(says: str, nobody: str) -> None:
+    """Its users would wait for ever; the row says how they need not."""
+    external = f'[externals.s3]\ninterface = "store"\nexports.url = {{ {says} }}\n'
+    fleet = HERE + external + f.instance("app", "app", "alpha")
+    made = f.plan_of(fleet, MODULES, f.STORE)
+    row = f.row(made, "unknown-reference")
+    assert (row.severity, row.path) == ("error", "externals.s3.exports.url")
+    assert nobody in row.message
+    assert 'lifecycle = "static"' in row.resolution[0]
 
 
 def test_a_bind_to_nothing_or_to_a_stranger_is_unbound_whatever_else_there_is() -> None:

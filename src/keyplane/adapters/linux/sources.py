@@ -7,6 +7,7 @@ import socket
 import stat
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from keyplane.adapters.linux import host_errors, leftovers, run_once, short_http, walk
@@ -15,7 +16,7 @@ from keyplane.adapters.linux.state_root import entry_folder
 from keyplane.model.host import ProcessSpec
 from keyplane.model.names import EntryId
 from keyplane.ports.errors import PortError
-from keyplane.ports.sources import SourceError
+from keyplane.ports.sources import SourceError, UnsettledError
 
 SIZE_MAX = 32 * 1024
 """Of a value: half of what the bus carries."""
@@ -26,6 +27,20 @@ _ADDRESS_MAX = 100
 Say = Callable[[str, str | None], str | None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """What was found at a path."""
+
+    content: bytes
+    stamp: tuple[int, int, int]
+    """Inode, size and time of its last change."""
+    is_whole: bool
+    """Nobody wrote while it was read."""
+
+
+_NEVER = _Look(content=b"", stamp=(-1, -1, -1), is_whole=False)
+
+
 class LinuxSources:
     """Belongs to one event loop."""
 
@@ -33,24 +48,34 @@ class LinuxSources:
         """Declared paths stand below `root`."""
         self._placement = placement
         self._root = root
+        self._looks: dict[str, _Look | None] = {}
+        """What the last look at each path found; None for nothing."""
 
     def read(self, path: str) -> bytes | None:
-        content: bytes | None = None
+        look = self._look(path)
+        former = self._looks.get(path, _NEVER)
+        self._looks[path] = look
+        if look != former or (look is not None and not look.is_whole):
+            raise UnsettledError(f"{path} is being written")
+        return None if look is None else look.content
+
+    def _look(self, path: str) -> "_Look | None":
+        look: _Look | None = None
         seen: os.stat_result | None = None
         try:
             with host_errors.about(path), walk.parent_of(self._root, path, make=False) as place:
                 seen = None if place is None else place.stat()
                 if place is not None and seen is not None and stat.S_ISREG(seen.st_mode):
-                    content = _content(place)
+                    look = _content(place)
         except FileNotFoundError:
             return None
         except PortError as error:
             raise SourceError(str(error)) from error
-        if seen is not None and content is None:
+        if seen is not None and look is None:
             raise SourceError(f"{path} is no regular file")
-        if content is not None and len(content) > SIZE_MAX:
+        if look is not None and len(look.content) > SIZE_MAX:
             raise SourceError(f"{path} is larger than {SIZE_MAX} bytes")
-        return content
+        return look
 
     async def run(
         self, spec: ProcessSpec, command: tuple[str, ...], *, timeout_ms: int
@@ -105,12 +130,19 @@ class LinuxSources:
         return any(each.startswith(mark) for each in environment.split(b"\0"))
 
 
-def _content(place: walk.Place) -> bytes:
+def _content(place: walk.Place) -> _Look:
     file = place.open(os.O_RDONLY | os.O_NONBLOCK)
     try:
-        return os.read(file, SIZE_MAX + 1)
+        before = _stamp(os.fstat(file))
+        content = os.read(file, SIZE_MAX + 1)
+        after = _stamp(os.fstat(file))
     finally:
         os.close(file)
+    return _Look(content=content, stamp=after, is_whole=before == after)
+
+
+def _stamp(seen: os.stat_result) -> tuple[int, int, int]:
+    return seen.st_ino, seen.st_size, seen.st_mtime_ns
 
 
 def _inode(place: Path) -> int | None:
