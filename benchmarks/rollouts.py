@@ -136,6 +136,7 @@ async def measured(folder: Path, machines: int, most: int) -> None:
     )
     for each in running:
         each.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
     await inventory.close()
 
 
