@@ -22,7 +22,7 @@ def no_starlark(call: Call) -> Fault:
 def machines(*names: str, **extra: str) -> str:
     """Machines with the addresses 10.0.0.1 and so on; `extra` adds fields to one of them."""
     return "".join(
-        f'[machines.{name}]\naddress = "10.0.0.{number}"\n{extra.get(name, "")}\n'
+        f'[machines.{name}]\naddress = "10.0.{number >> 8}.{number & 255}"\n{extra.get(name, "")}\n'
         for number, name in enumerate(names, 1)
     )
 
