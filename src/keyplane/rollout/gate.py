@@ -283,10 +283,19 @@ def is_sound(said: EntryReport) -> bool:
 
 
 def _entry_troubles(entry: EntryId, said: EntryReport, lack: Lack) -> Iterable[Trouble]:
-    """Of each unit that is not sound; of the entry itself if none is."""
+    """Of each unit that is not sound; of the entry itself if none is.
+
+    Where the entry failed, a unit that was not even tried says nothing of why.
+    """
     found = False
+    if lack is Lack.SUCCESS:
+        told = _ENDED
+    elif said.state is EntryState.FAILED:
+        told = (*_ENDED, UnitState.UNHEALTHY)
+    else:
+        told = tuple(each for each in UnitState if each not in _SOUND)
     for name, unit in sorted(said.units.items()):
-        if unit.state in _SOUND or (lack is Lack.SUCCESS and unit.state not in _ENDED):
+        if unit.state not in told:
             continue
         found = True
         cause = unit.cause or unit.last_exit

@@ -5,6 +5,7 @@ from typing import Any
 
 from keyplane.model.declaration import EntryState, OfferNumber, Report, UnitState
 from keyplane.model.names import EntryId, MachineName
+from keyplane.rollout import gate
 from keyplane.rollout import machine as rollout
 from keyplane.rollout import state as states
 from keyplane.rollout.outcome import Lack, Trouble
@@ -132,6 +133,21 @@ def test_what_failed_before_is_judged_by_what_is_tried_since() -> None:
     assert well.phase is Phase.DONE
     state, effects = run(state, told(report("alpha", 2, 7, a=dead(restarts=3), b=WELL), 200))
     assert failed(state, effects) == ["a:main@alpha"]
+
+
+def test_an_entry_that_failed_is_told_with_its_own_cause() -> None:
+    """Not with the state of a unit that was not even tried."""
+    blocked = replace(
+        said("2", EntryState.FAILED, pid=None, unit_state=UnitState.PENDING),
+        cause="/etc/x: a file that is not ours was there before",
+    )
+    state = again(blocked)
+    state, _ = run(state, told(report("alpha", 2, 6, a=blocked, b=WELL), 100))
+    (lacking,) = gate.lacks(state)
+    assert lacking.said == f"a:main@alpha is failed: {blocked.cause}"
+    state, effects = run(state, Ticked(now_ms=1_000_000))
+    assert failed(state, effects) == ["a:main@alpha"]
+    assert outcome_of(effects).troubles == (lacking,)
 
 
 def test_what_is_never_tried_again_has_failed_at_once() -> None:
