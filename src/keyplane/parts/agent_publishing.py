@@ -31,8 +31,10 @@ AGAIN_S = 5.0
 SPREAD_S = 2.0
 """A bus that comes back hears all machines say all that they say: over two seconds."""
 FILE_S = 0.2
-"""A file is looked at so often, and counts once two looks found the same: its reader's window is
-longer by far."""
+"""A file is looked at so often: one call, and its reader's window is longer by far."""
+SETTLE_S = 0.1
+"""What is another at a look is looked at again so soon, and counts once it is the same: longer than
+it takes to empty a file and to write it, and shorter than what changes by itself."""
 COMMAND_MS_MAX = 30_000
 COMMAND_MS = 10_000
 """Between two runs of a command that does not say."""
@@ -143,23 +145,25 @@ class Publishing:
             )
         elif work.publication.file is not None:
             while True:
-                self._look(work, work.publication.file)
-                await asyncio.sleep(FILE_S)
+                is_settled = self._look(work, work.publication.file)
+                await asyncio.sleep(FILE_S if is_settled else SETTLE_S)
         elif work.publication.command is not None:
             every_ms = work.publication.every_ms or COMMAND_MS
             while True:
                 await self._ask(work, work.publication.command, every_ms)
                 await asyncio.sleep(every_ms / 1000)
 
-    def _look(self, offered: Offered, path: str) -> None:
+    def _look(self, offered: Offered, path: str) -> bool:
+        """False where it has to be looked at again before anything of it is said."""
         try:
             found = self._sources.read(path)
         except UnsettledError:
-            return  # the next look tells
+            return False
         except PortError as error:
             self._note(offered, str(error))
-            return
+            return True
         self._say(offered, None if found is None else found.decode("utf-8", "replace"))
+        return True
 
     async def _ask(self, offered: Offered, command: tuple[str, ...], every_ms: int) -> None:
         spec = self._spec(offered.entry)
