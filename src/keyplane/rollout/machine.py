@@ -138,9 +138,13 @@ def step(state: State, event: Event) -> tuple[State, tuple[Effect, ...]]:
     if not state.phase.is_open:
         again = isinstance(event, Started)
         return state, (Finish(outcome=reckoning.outcome(state)),) if again else ()
-    before = state.phase, state.step
+    before, is_begun = (state.phase, state.step), state.started_ms is not None
     state = _noted(taking_in.take_in(state, event), event)
-    while state.phase.is_open and (turn := _turn(state, event)) is not None:
+    while state.phase.is_open:
+        # One that is asked for already may have reached a machine, and its answer been lost.
+        is_asked = is_begun and before == (state.phase, state.step)
+        if (turn := _turn(state, event, is_asked=is_asked)) is None:
+            break
         state = _turned(state, turn, event)
     if not state.phase.is_open:
         return state, (Finish(outcome=reckoning.outcome(state)),)
@@ -181,7 +185,7 @@ def unproven(state: State) -> tuple[EntryId, ...]:
     return tuple(sorted(found))
 
 
-def _turn(state: State, event: Event) -> Turn | None:
+def _turn(state: State, event: Event, *, is_asked: bool) -> Turn | None:
     if isinstance(event, Superseded):
         return Turn.REPLACED
     if state.stopped:
@@ -198,7 +202,7 @@ def _turn(state: State, event: Event) -> Turn | None:
         is_time = event.now_ms - state.failing_ms >= FAILING_MS or not gate.undecided(state)
         if is_time and (troubles := failing.failures(state)):
             return Turn.RECALLED if failing.is_to_return(state, troubles) else Turn.ENTRY_FAILED
-    if state.phase is Phase.SENDING and state.paused and not state.offered:
+    if state.phase is Phase.SENDING and state.paused and not is_asked:
         return Turn.HELD_UP
     return _turn_by_progress(state, event.now_ms) or _turn_by_time(state, event)
 

@@ -266,6 +266,17 @@ def test_a_pause_ends_no_step_and_begins_none():
     assert deadlines.due_ms(state) == 720_001
 
 
+def test_what_is_being_offered_is_offered_before_a_pause():
+    """A machine may have it already, where only the answer was lost; nobody may take it back."""
+    pause = Paused(why="by ann", now_ms=50)
+    state, effects = run(begin(), Started(now_ms=0), pause)
+    assert (state.phase, state.sent, sent_to(effects)) == (Phase.SENDING, 1, ["a"])
+    resumed, effects = run(state, Started(now_ms=60))  # as by another life of the controller
+    assert (resumed.sent, sent_to(effects)) == (1, ["a"])
+    state, _ = run(state, *FIRST[1:], Ticked(now_ms=1_100))
+    assert (state.phase, state.step, state.sent) == (Phase.PAUSED, 1, 1)
+
+
 def test_a_rollout_may_begin_with_a_pause():
     state, effects = run(begin(paused="frozen by ann"), Started(now_ms=0))
     assert (state.phase, state.sent, effects) == (Phase.PAUSED, 0, [])
