@@ -527,7 +527,7 @@ MUTANTS: dict[Callable[[Patch], None], tuple[str, int]] = {
     sees_drift_everywhere: ("nothing spins", 0),
     forgets_what_was_loaded: ("a second look has no effects", 0),
     believes_the_wall_clock: ("a rollout is given its time", 113),
-    trusts_lost_answers: ("it converges once it is healed", 56),
+    trusts_lost_answers: ("it converges once it is healed", 318),
     takes_equal_numbers_for_equal: ("", 5),
     keeps_to_numbers_of_a_backup: ("it converges once it is healed", 24),
     begins_a_lost_fleet_in_steps: ("a lost inventory takes nothing away", 24),
