@@ -555,7 +555,7 @@ MUTANTS: dict[Callable[[Patch], None], tuple[str, int]] = {
     plans_by_what_nobody_reads: ("a fact that no entry reads makes no plan", 2_000_001),
     believes_each_fact_at_once: ("a fact makes a plan once it has held", 2_000_001),
     asks_nobody_about_facts: ("what facts would stop or move waits for a person", 2_000_000),
-    refuses_what_facts_hold: ("facts are in the way of no apply", 2_000_000),
+    refuses_what_facts_hold: ("facts are in the way of no apply", 2_000_002),
     believes_who_is_silent: ("a silent machine moves nothing", 2_000_005),
     edits_by_all_that_is_said: ("an edit carries no move of another", 2_000_000),
     plans_by_no_fact: ("it converges once it is healed", 2_000_000),

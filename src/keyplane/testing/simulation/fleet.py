@@ -134,7 +134,8 @@ class Fleet:
             has_health=chance.happens(0.5),
             follows_values=chance.happens(0.3),
             volume=kind == "db" or chance.happens(0.2),
-            start_first=chance.happens(0.4),
+            # A lost inventory may have two of them swap ports, and each then waits for the other.
+            start_first=chance.happens(0.4) and self.needs is None,
             upgrade=chance.pick(("first", "first", "together")),
             away=chance.count(1, 3),
             settle=chance.pick(SETTLES),
@@ -258,7 +259,7 @@ class Fleet:
             case "follow":
                 made = replace(each, follows_values=not each.follows_values)
             case "handover":
-                made = replace(each, start_first=not each.start_first)
+                made = replace(each, start_first=not each.start_first and self.needs is None)
             case "rename":
                 other = "server" if each.unit == "main" else "main"
                 former = each.unit if chance.happens(0.8) else ""
