@@ -115,6 +115,9 @@ class Set:
             self.unheard.discard(split_entry(entry)[2])
 
     def silence(self) -> None:
+        """Of the dead, or of all: a controller that was just started has heard nobody."""
+        if self.chance.random() < 0.05:
+            self.unheard = {split_entry(entry)[2] for entry in self.ones}
         entry = self.chance.choice(sorted(self.ones))
         if self.ones[entry].dead:
             self.unheard.add(split_entry(entry)[2])
@@ -140,7 +143,10 @@ class Set:
         assert (again.granted, again.over) == ({}, ()), "the same asked again grants nothing more"
 
     def check(self, found: Decision) -> None:
-        """DESIGN §6, of each grant: members reported healthy − permits out > what has to stay up."""
+        """DESIGN §6, of each grant: members reported healthy − permits out > what has to stay up.
+
+        Less the one that is granted. Who is not heard counts for nobody, and is not known to be down.
+        """
         out = {entry for entry in self.out if entry not in found.over}
         out |= {entry for entry, each in self.heard.items() if each.held}
         healthy = {
@@ -149,7 +155,8 @@ class Set:
             if each.up and split_entry(entry)[2] not in self.unheard
         }
         for entry in found.granted:
-            assert entry not in healthy - out or len(healthy - out) > self.least
+            others = healthy - out - {entry}
+            assert not self.heard[entry].up or entry in out or len(others) >= self.least
             out.add(entry)
 
     def stopped(self) -> set[EntryId]:

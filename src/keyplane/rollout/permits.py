@@ -131,8 +131,10 @@ def decide(asked: Asked) -> Decision:
         serving = up.get(role, set())
         guard = asked.guards.get(role)
         members = _declared(asked, role)
-        # One that is not up takes nothing away; a set that is to go has nothing to keep.
-        if guard is None or entry not in serving or len(serving) > guard.keeps(len(members)):
+        # One that is not up takes nothing away; a set that is to go has nothing to keep. One that is
+        # not heard may be up: it is no help to the others, and nobody may take it for down.
+        is_up = asked.members[entry].up
+        if guard is None or not is_up or len(serving - {entry}) >= guard.keeps(len(members)):
             granted[entry] = name
             holders.add(entry)
             serving.discard(entry)

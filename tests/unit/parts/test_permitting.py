@@ -159,6 +159,28 @@ async def test_permits_that_are_out_outlive_the_controller(world: World) -> None
     assert await world.held() == {entry_on(BETA): "one/1"}
 
 
+async def test_those_that_asked_a_former_life_are_not_taken_for_down(world: World) -> None:
+    """All of them are not heard yet when the next one first looks."""
+    await world.report(ALPHA, ASKS)
+    await world.report(BETA, ASKS)
+    await world.report(ALPHA, UP)
+    await world.report(GAMMA, replace(ASKS, permit="one/2"))
+    assert await world.held() == {entry_on(BETA): "one/1"}
+    await world.report(BETA, replace(UP, up=False))
+    await world.report(ALPHA, replace(ASKS, permit="one/3"))
+    assert await world.held() == {}
+    world.begin()
+    await world.permitting.look()
+    assert await world.held() == {}
+    for machine in ALL:
+        world.hearing.heard(machine)
+        world.permitting.beat(machine, is_current=True)
+    await world.permitting.look()
+    assert await world.held() == {}
+    await world.report(BETA, UP)
+    assert len(await world.held()) == 1
+
+
 async def test_a_machine_whose_last_report_is_on_its_way_is_not_believed(world: World) -> None:
     """As after a restore: what is held of it may be of long ago."""
     world.permitting.beat(GAMMA, is_current=False)

@@ -102,6 +102,14 @@ def test_one_that_is_not_up_may_be_stopped_at_any_time() -> None:
     assert found.granted == {ALPHA: "life/1"}
 
 
+def test_one_that_is_not_heard_is_not_known_to_be_down() -> None:
+    """It is no help to the others, and it is not let go as if it took nothing away."""
+    members = {ALPHA: asks("a/1"), BETA: asks("b/1"), GAMMA: UP}
+    everybody = [MachineName(name) for name in ("alpha", "beta", "gamma")]
+    assert decide(members, unheard=everybody).granted == {}
+    assert decide({**members, BETA: UP}, unheard=everybody[:1]).granted == {ALPHA: "a/1"}
+
+
 def test_a_floor_above_the_members_lets_one_go() -> None:
     """`min(floor, members - 1)`: a set of which none may be stopped could never be upgraded."""
     found = decide({ALPHA: asks("a/1"), BETA: asks("b/1"), GAMMA: UP}, guard=Guard(floor=9))
