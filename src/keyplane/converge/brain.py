@@ -133,7 +133,7 @@ def _offer(state: State, offered: Declaration, *, at_ms: int) -> tuple[State, fr
         kept = {owned.entry for owned in state.ledger.paths.values()}
         untried = frozenset({*wanted, *leaving, *state.ledger.entries, *kept, *state.entries})
     settled = state.reporting.settled if untried else offered.offer
-    reactions, _ = dynamic.declare(state.reactions, offered, now_ms=at_ms)
+    reactions = dynamic.declare(state.reactions, offered, state.ledger, now_ms=at_ms)
     return (
         replace(
             state,

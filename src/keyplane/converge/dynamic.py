@@ -60,7 +60,7 @@ def begin(
     state = engine.State(rates=Rates()) if saved is None else reaction.resume(saved, now_ms=now_ms)
     if declaration is None:
         return state
-    state = declare(state, declaration, now_ms=now_ms)[0]
+    state = declare(state, declaration, ledger, now_ms=now_ms)
     if saved is not None:
         return state
     units = tuple(_remembered(unit, ledger) for unit in state.units)
@@ -79,16 +79,45 @@ def _remembered(unit: engine.Unit, ledger: Ledger) -> engine.Unit:
 
 
 def declare(
-    state: engine.State, declaration: Declaration, *, now_ms: int
-) -> tuple[engine.State, tuple[engine.Reacted, ...]]:
-    return reaction.step(
-        state,
-        engine.Declared(
-            now_ms=now_ms,
-            rates=rates_of(declaration.rates),
-            contracts=contracts_of(declaration),
-            frozen=declaration.frozen,
-        ),
+    state: engine.State, declaration: Declaration, ledger: Ledger, *, now_ms: int
+) -> engine.State:
+    event = engine.Declared(
+        now_ms=now_ms,
+        rates=rates_of(declaration.rates),
+        contracts=contracts_of(declaration),
+        frozen=declaration.frozen,
+    )
+    after, _ = reaction.step(state, event)
+    before = {(unit.entry, unit.name) for unit in state.units}
+    if all((unit.entry, unit.name) in before for unit in after.units):
+        return after
+    units = tuple(
+        unit if (unit.entry, unit.name) in before else _counted_on(unit, ledger)
+        for unit in after.units
+    )
+    return replace(after, units=units)
+
+
+def _counted_on(unit: engine.Unit, ledger: Ledger) -> engine.Unit:
+    """One that was declared before, and may run still: its turns go on from the one that runs.
+
+    It has that one where it runs with the same values: else it is outdated.
+    """
+    kept = ledger.entries.get(unit.entry)
+    memory = None if kept is None else kept.units.get(unit.name)
+    if memory is None or memory.turn is None:
+        return unit
+    is_same = unit.is_up and _is_current(memory, unit)
+    return replace(unit, turn=memory.turn if is_same else memory.turn + 1)
+
+
+def _is_current(memory: UnitMemory, unit: engine.Unit) -> bool:
+    """What runs has all values for which it would be restarted."""
+    runs, had = values_of(unit), memory.values or {}
+    return all(
+        had.get(each) == runs.get(each)
+        for each, value in unit.values.items()
+        if value.contract.reaction is ReactionKind.RESTART
     )
 
 
@@ -231,13 +260,7 @@ def withdraw(draft: Draft, entry: EntryId, name: UnitName) -> None:
     unit, memory = unit_of(draft, entry, name), draft.unit_memory(entry, name)
     if unit is None or memory is None or memory.values is None or not is_outdated(memory, unit):
         return
-    runs = values_of(unit)
-    restarts = [
-        each
-        for each, value in unit.values.items()
-        if value.contract.reaction is ReactionKind.RESTART
-    ]
-    if all(memory.values.get(each) == runs.get(each) for each in restarts):
+    if _is_current(memory, unit):
         why = None if memory.why is Cause.REACTION else memory.why
         draft.remember(entry, name, replace(memory, turn=unit.turn, why=why, next=None))
 

@@ -268,3 +268,29 @@ def test_a_stop_for_want_of_a_value_waits_too() -> None:
     grant(world)
     assert world.acts == [STOPPED]
     assert world.report().state is EntryState.STOPPED
+
+
+@pytest.mark.parametrize("second", ["10.0.0.1", "10.0.0.2"])
+def test_a_unit_that_is_declared_again_before_it_was_stopped_runs_with_what_is_known(
+    second: str,
+) -> None:
+    """Its removal waited for a permit, and nobody followed its values meanwhile."""
+    world = World()
+    made = unit(dynamic={"PEER": contract()})
+    other = {EntryId("api:main@alpha"): entry(key="a", units={"server": made})}
+    web = {WEB: replace(entry(units={"server": made}), guarded=True)}
+    world.offer({**web, **other})
+    told(world, "10.0.0.1", run_ms=60_000)
+    world.offer(other, run_ms=5_000)
+    told(world, second, run_ms=60_000)
+    world.forget()
+    world.offer({**web, **other}, run_ms=60_000)
+    if second == "10.0.0.1":
+        assert member(world) == Member(up=True)
+        assert world.acts == []
+        return
+    assert world.report().state is EntryState.STALE
+    grant(world)
+    assert world.acts == [STOPPED, STARTED]
+    runs = [run for run in world.host.processes.runs.values() if run.seen.running]
+    assert {run.spec.env["PEER"] for run in runs} == {second}
