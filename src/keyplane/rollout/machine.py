@@ -217,7 +217,7 @@ def _turn_by_progress(state: State, now_ms: int) -> Turn | None:
         case Phase.SENDING | Phase.RECALLING:
             return Turn.OFFERED if len(state.offered) == len(present.machines) else None
         case Phase.WAITING if is_well:
-            if present.settle_ms and state.passing:
+            if present.settle_ms and state.passing and _is_followed(state):
                 return Turn.WELL
             return Turn.PASSED if state.step + 1 < state.asked else Turn.LAST_PASSED
         case Phase.SETTLING if not is_well:
@@ -231,6 +231,13 @@ def _turn_by_progress(state: State, now_ms: int) -> Turn | None:
             return Turn.RETURNED if state.step else Turn.ALL_RETURNED
         case _:
             return None
+
+
+def _is_followed(state: State) -> bool:
+    """Whether a machine that is heard comes after this step in its tier."""
+    tier = state.steps[state.step].tier
+    later = (step for step in state.steps[state.step + 1 :] if step.tier == tier)
+    return any(machine not in state.absent for step in later for machine in step.machines)
 
 
 def _turn_by_time(state: State, event: Event) -> Turn | None:

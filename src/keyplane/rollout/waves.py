@@ -28,10 +28,13 @@ class _Turns:
     def late(self, group: Group, step: Step) -> tuple[bool, bool, bool]:
         is_named = any(machine in self.named for machine in group)
         is_awaited = any(step.work(machine).awaited for machine in group)
-        failing = {
-            split_entry(entry)[2] for entry in (*step.changed, *step.live) if entry in self.down
-        }
-        return not is_named, not is_awaited, failing.isdisjoint(group)
+        failing = [entry for entry in (*step.changed, *step.live) if entry in self.down]
+        is_failing = any(split_entry(entry)[2] in group for entry in failing)
+        sets = {_role(entry) for entry in failing if split_entry(entry)[2] not in group}
+        here = {_role(entry) for entry in step.changed if split_entry(entry)[2] in group}
+        # It may not be stopped before one of the others is up again.
+        is_awaited = is_awaited and sets.isdisjoint(here)
+        return not is_named, not is_awaited, not is_failing
 
 
 @dataclass(slots=True)
@@ -60,7 +63,7 @@ def waves(  # noqa: PLR0913, PLR0917  # both ends of the difference, and how it 
     a person `named` come first, then those on which something was sent before and not seen well: if
     that was the first of its module, nobody follows it yet. After these come those with an entry
     that is `down`: it is no loss if it is down for longer, and others of its set may have to wait
-    until it is up.
+    until it is up, whatever else was sent to them before.
     """
     groups = _groups(steps, base_edges, target_edges)
     paces = policies.paces(rules, steps, target)
@@ -109,8 +112,9 @@ def part(  # noqa: PLR0913, PLR0917  # a tier, how it is paced, and how far it i
     restarted = (paces[split_entry(entry)[0]] for entry in restarting)
     paced = {pace.module for pace in restarted if pace.is_first}
     order = sorted(loads, key=key)
-    parts = [(*each, False) for each in _parts(loads, order, limits, paced, rounds)]
     away = [machine for group in groups if group not in loads for machine in group]
+    later = {module for machine in away for module in modules(step, machine, paces)}
+    parts = [(*each, False) for each in _parts(loads, order, limits, paced, rounds, later)]
     if away:
         parts.append((away, 0, True))
     return _parted(step, parts)
@@ -135,18 +139,26 @@ def _load(group: Group, step: Step, restarting: Collection[EntryId], paces: Pace
             load.modules[module] = max(load.modules.get(module, 0), settle_ms)
         for entry in step.work(machine).rekeyed:
             if entry in restarting and paces[split_entry(entry)[0]].max_unavailable is not None:
-                load.members[":".join(split_entry(entry)[:2])] += 1
+                load.members[_role(entry)] += 1
     return load
 
 
-def _parts(
+def _role(entry: EntryId) -> str:
+    return ":".join(split_entry(entry)[:2])
+
+
+def _parts(  # noqa: PLR0913, PLR0917  # who is left, and how all of it is paced
     loads: Mapping[Group, _Load],
     order: Sequence[Group],
     limits: Mapping[str, int],
     paced: Collection[str],
     rounds: Counter[str],
+    later: Collection[str],
 ) -> Iterable[tuple[list[MachineName], int]]:
-    """Machines that go at once, and how long they are watched before the next."""
+    """Machines that go at once, and how long they are watched before the next.
+
+    `later` are modules of machines that come after all of these, if they are back by then.
+    """
     left, rounds = list(order), rounds.copy()
     while left:
         taken: list[Group] = []
@@ -174,6 +186,7 @@ def _parts(
         left = [group for group in left if group not in chosen]
         firsts = {each for each in modules if rounds[each] == 0}
         follow = {each for group in left if firsts for each in loads[group].modules}
+        follow.update(later)
         settle_ms = max(
             (
                 time_ms

@@ -80,7 +80,8 @@ def test_where_the_first_machine_falls_silent_the_next_is_watched_in_its_place()
 def test_each_that_falls_silent_before_its_turn_is_followed_by_another_first():
     state, effects = run(begin(RULE), *PROVIDER, missed("abc", 50), UP)
     assert sent_to(effects) == ["z", "d"]
-    assert state.steps[1].settle_ms == 0, "nobody who is heard follows"
+    state, effects = run(state, *done(1, "d", 200))
+    assert sent_to(effects) == ["abc"], "nobody who is heard follows, and so none is watched"
     state, effects = run(begin(RULE), *PROVIDER, missed("abcd", 50), UP)
     state, effects = run(state, *(offered(1, each, 2, 60) for each in ALL))
     assert outcome_of(effects).skipped == ALL
@@ -105,14 +106,15 @@ def test_machines_that_were_off_are_sent_by_the_same_pace_once_they_are_back():
     assert not any(step.settle_ms for step in state.steps[2:]), "the first was watched by then"
 
 
-def test_whoever_comes_back_follows_only_one_that_was_watched():
-    """As long as it seems to be alone, the first is not."""
+def test_a_first_machine_that_seemed_alone_is_watched_where_others_are_back():
+    """They are heard again while it is at work."""
     state = begin(Rule(settle_ms=1_000, max_unavailable=9), absent="bcd")
-    assert [step.settle_ms for step in state.steps] == [0, 0, 0]
     state, effects = run(state, *PROVIDER, UP, missed("c", 150), *done(1, "a", 200))
-    assert sent_to(effects) == ["z", "a", "b"]
+    assert (state.phase, sent_to(effects)) == (Phase.SETTLING, ["z", "a"])
+    state, effects = run(state, Ticked(now_ms=1_200))
+    assert sent_to(effects) == ["b"]
     assert [(step.machines, step.settle_ms) for step in state.steps[2:]] == [
-        (("b",), 1_000),
+        (("b",), 0),
         (("d",), 0),
         (("c",), 0),
     ]

@@ -98,7 +98,8 @@ def test_a_machine_that_is_not_heard_is_last_and_never_the_first() -> None:
     found = steps(fleet("1"), fleet("2"), {"web": Rule(max_unavailable=9)}, absent=SIX)
     assert sent(found) == ["abcdef"]
     found = steps(fleet("1", "ab"), fleet("2", "ab"), {}, absent="b")
-    assert [(step.machines, step.settle_ms) for step in found] == [(("a",), 0), (("b",), 0)]
+    assert [(step.machines, step.away) for step in found] == [(("a",), False), (("b",), True)]
+    assert found[0].settle_ms, "should b be back by then"
 
 
 def test_the_first_of_one_module_is_not_the_second_of_another() -> None:
@@ -159,6 +160,17 @@ def test_nobody_goes_before_what_is_still_watched_though_it_is_down() -> None:
         ((), ("web:main@b",)),
         ((), ("web:main@a",)),
     ]
+
+
+def test_one_that_is_down_goes_before_those_that_wait_for_it_to_be_up() -> None:
+    """Though something else was sent to them before, and not seen well."""
+    rules = {"web": Rule(settle_ms=7)}
+    base = {**fleet("1", "abc"), **fleet("2", "ab", "api", module="n")}
+    target = {**fleet("2", "abc"), **fleet("2", "ab", "api", module="n")}
+    unproven = [EntryId("api:main@a"), EntryId("api:main@b")]
+    whole = tiers(base, [], target, [], unproven)
+    found = waves(whole, [], [], target, rules, (), (), [EntryId("web:main@c")])
+    assert sent(found) == ["c", "a", "b"]
 
 
 def test_who_is_named_is_the_first() -> None:
