@@ -36,6 +36,7 @@ from keyplane.parts import (
     agent_effects,
     by_facts,
     controller,
+    cordoning,
     fact_plans,
     fact_victims,
     knowing,
@@ -48,6 +49,7 @@ from keyplane.parts import (
 )
 from keyplane.ports import fact_order
 from keyplane.rollout import deadlines, failing, gate, machine, reckoning, volumes, waves
+from keyplane.rollout import permits as rollout_permits
 from keyplane.rollout.state import Phase, encode
 from keyplane.rollout.transitions import Turn
 from keyplane.testing import inventory, simulation
@@ -493,6 +495,39 @@ def plans_by_no_fact(patch: Patch) -> None:
     patch.setattr(fact_plans.FactPlans, "tick", idle)
 
 
+def grants_whatever_is_asked(patch: Patch) -> None:
+    decide = rollout_permits.decide
+
+    def generous(asked):
+        decided = decide(asked)
+        all_of_it = {entry: asked.members[entry].permit for entry in decided.refused}
+        return replace(decided, granted={**decided.granted, **all_of_it}, refused={})
+
+    patch.setattr(rollout_permits, "decide", generous)
+
+
+def places_whatever_is_drained(patch: Patch) -> None:
+    async def nowhere(self, made):
+        return {}
+
+    patch.setattr(cordoning.Cordoning, "cordoned", nowhere)
+
+
+def leaves_who_is_removed(patch: Patch) -> None:
+    remove = edits.remove_machine
+
+    def half(documents, machine):
+        made = remove(documents, machine)
+        return made if isinstance(made, edits.Refused) else replace(made, steps=made.steps[:-1])
+
+    patch.setattr(edits, "remove_machine", half)
+
+
+def misses_who_is_lost(patch: Patch) -> None:
+    missed = gate.missed
+    patch.setattr(gate, "missed", lambda state: missed(replace(state, lost=frozenset())))
+
+
 MUTANTS: dict[Callable[[Patch], None], tuple[str, int]] = {
     # The promise that breaks (any, where several do), and a seed that found it, tried first.
     accepts_older_offers: ("offer numbers never fall", 4),
@@ -532,7 +567,7 @@ MUTANTS: dict[Callable[[Patch], None], tuple[str, int]] = {
     keeps_to_numbers_of_a_backup: ("it converges once it is healed", 24),
     begins_a_lost_fleet_in_steps: ("a lost inventory takes nothing away", 24),
     signs_with_another_key: ("every offer is readable", 0),
-    asks_for_no_permit: ("no more of a set are stopped than may be", 167),
+    asks_for_no_permit: ("no more of a set are stopped than may be", 3_000_001),
     forgets_who: ("whoever changed something can be found", 0),
     sends_to_all_at_once: ("others follow once the first is well", 2),
     restarts_any_number: ("no more members of a role restart at once than may", 29),
@@ -559,6 +594,10 @@ MUTANTS: dict[Callable[[Patch], None], tuple[str, int]] = {
     believes_who_is_silent: ("a silent machine moves nothing", 2_000_005),
     edits_by_all_that_is_said: ("an edit carries no move of another", 2_000_000),
     plans_by_no_fact: ("it converges once it is healed", 2_000_000),
+    grants_whatever_is_asked: ("no more of a set are stopped than may be", 3_000_001),
+    places_whatever_is_drained: ("nothing is placed by count where it may not be", 3_000_022),
+    leaves_who_is_removed: ("nothing names a machine that was removed", 3_000_007),
+    misses_who_is_lost: ("a machine that is lost is not missed", 3_000_023),
 }
 
 

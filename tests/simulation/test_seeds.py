@@ -22,7 +22,11 @@ def seeds() -> list[int]:
     kept = [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
     more = (
         seed
-        for first, count in ((run.WITH_VALUES, SEEDS // 5), (run.WITH_FACTS, SEEDS // 12))
+        for first, count in (
+            (run.WITH_VALUES, SEEDS // 5),
+            (run.WITH_FACTS, SEEDS // 12),
+            (run.WITH_SETS, SEEDS // 12),
+        )
         for seed in range(first, first + count)
     )
     return sorted({*kept, *range(SEEDS), *more})
@@ -55,6 +59,7 @@ HAPPENED = {
     "is otherwise", "takes facts of", "flap", "burst", "missing", "store of values is deleted", "sets the pace", "sets the contract",
     "done", "failed", "superseded", "is off", "backs the inventory up", "restores the inventory",
     "says pause", "says resume", "says stop", "says close", "says freeze", "says thaw", "says retry",
+    "drains", "cordons", "uncordons", "removes", "as lost",
     "says push", "leaves the fleet", "joins the fleet", "rolled-back", "rollback-failed", "stopped",
 }  # fmt: skip
 """What must have happened somewhere in so many runs."""

@@ -18,6 +18,9 @@ Json = Any
 DATABASES = ("db-a", "db-b")
 APPS = ("app-a", "app-b", "app-c")
 SITES = ("site-a", "site-b")
+FARMS = ("farm-a", "farm-b")
+"""Of fleets with sets: many readers of one database, by machines or by count."""
+_READS = {"db": "", "app": "db", "farm": "db", "site": "app"}
 SETTLES = ("1s", "3s", "10s")
 DEADLINES = ("", "", "20s", "60s")
 
@@ -47,6 +50,8 @@ class Fleet:
     """Of a fleet with dynamic values."""
     needs: Needs | None = None
     """Of a fleet that hangs on facts."""
+    has_sets: bool = False
+    """It has farms."""
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -98,11 +103,15 @@ class Fleet:
         made: dict[str, Json] = {
             "module": each.name,
             "settings": {"main": {"slots": each.slots}},
-            "placement": {"every": {"main": {"machines": list(each.machines)}}},
+            "placement": {"count": {"main": {"count": each.count}}}
+            if each.count
+            else {"every": {"main": {"machines": list(each.machines)}}},
         }
+        if each.floor:
+            made["floor"] = {"main": each.floor}
         made["policy"] = {
+            **({"maxUnavailable": each.away} if each.away else {}),
             "upgrade": each.upgrade,
-            "maxUnavailable": each.away,
             "settle": each.settle,
             "onFailure": "rollback" if each.rolls_back else "stop",
         }
@@ -118,10 +127,12 @@ class Fleet:
         self.add(chance, DATABASES[0])
         for name in chance.some((*DATABASES[1:], *APPS, *SITES), 0.6):
             self.add(chance, name)
+        for name in FARMS if self.has_sets else ():
+            self.add(chance, name)
 
     def add(self, chance: Chance, name: str) -> str:
         kind = name.partition("-")[0]
-        providers = self._of({"db": "", "app": "db", "site": "app"}[kind])
+        providers = self._of(_READS[kind])
         if kind != "db" and not providers:
             return f"{name} finds no provider"
         machines = chance.some(self.machines, 0.7) if kind == "site" else []
@@ -141,9 +152,31 @@ class Fleet:
             settle=chance.pick(SETTLES),
             deadline=chance.pick(DEADLINES),
             rolls_back=chance.happens(0.3),
-            reading=self.readings.draw() if self.readings and kind == "app" else None,
+            reading=self.readings.draw() if self.readings and kind in ("app", "farm") else None,
         )
+        if kind == "farm":
+            self.instances[name] = self._as_set(chance, self.instances[name])
         return f"adds {name}"
+
+    def _as_set(self, chance: Chance, each: Instance) -> Instance:
+        """Mostly with some that have to stay up; its data, if it had any, would go with each."""
+        count = chance.count(1, len(self.machines)) if chance.happens(0.5) else 0
+        return replace(
+            each,
+            machines=() if count else tuple(chance.some(self.machines, 0.8) or self.machines),
+            count=count,
+            floor=chance.pick((0, 0, 1, 2)),
+            away=chance.pick((0, 1, 1, 2)),
+            volume=False,
+        )
+
+    def leaves(self, name: str) -> None:
+        """As the controller takes a machine out of the text."""
+        self.gone |= {name}
+        self.pins = {at: to for at, to in self.pins.items() if name not in (at[0], to)}
+        for instance, each in self._sorted():
+            left = tuple(machine for machine in each.machines if machine != name)
+            self.instances[instance] = replace(each, machines=left)
 
     def edit_reading(self, chance: Chance) -> str:
         """Another pace of all machines, or another contract of one app."""
@@ -200,7 +233,8 @@ class Fleet:
         if what == "fault":
             self.fault = chance.pick(("field", "module"))
             return f"breaks the documents ({self.fault})"
-        absent = [n for n in (*DATABASES, *APPS, *SITES) if n not in self.instances]
+        names = (*DATABASES, *APPS, *SITES, *(FARMS if self.has_sets else ()))
+        absent = [name for name in names if name not in self.instances]
         if what == "add" or not self.instances:
             return self.add(chance, chance.pick(absent)) if absent else "adds nothing"
         each = self.instances[chance.pick(sorted(self.instances))]
@@ -227,6 +261,8 @@ class Fleet:
         self.gone |= {name}
         self.pins = {at: to for at, to in self.pins.items() if name not in (at[0], to)}
         for instance, each in self._sorted():
+            if each.count:
+                continue
             left = tuple(machine for machine in each.machines if machine != name)
             made = replace(each, machines=left or (chance.pick(self.machines),))
             self.instances[instance] = made
@@ -247,6 +283,8 @@ class Fleet:
                 made = replace(each, archive=chance.count(0, 2))
             case "job":
                 made = replace(each, job=chance.count(0, 3))
+            case "move" | "volume" | "policy" if each.kind == "farm":
+                made = self._as_set(chance, each)
             case "move":
                 many = each.kind == "site"
                 machines = chance.some(self.machines, 0.7) if many else []
@@ -289,4 +327,9 @@ class Fleet:
         self.pins.clear()
         for name, each in self.instances.items():
             upgrade = "first" if each.upgrade == "record" else each.upgrade
-            self.instances[name] = replace(each, defect="", upgrade=upgrade, deadline="")
+            made = replace(each, defect="", upgrade=upgrade, deadline="")
+            if each.count:  # one machine may be kept free of it
+                made = replace(made, count=min(each.count, len(self.machines) - 1))
+            elif not each.machines:
+                made = replace(made, machines=self.machines[:1])
+            self.instances[name] = made

@@ -10,6 +10,7 @@ from keyplane.testing.simulation.network import Odds
 from keyplane.testing.simulation.overseers import Overseers
 from keyplane.testing.simulation.parts import Machine, Seat
 from keyplane.testing.simulation.people import People
+from keyplane.testing.simulation.placers import Placers
 from keyplane.testing.simulation.world import World
 
 DAY_MS = 86_400_000
@@ -27,6 +28,7 @@ class Happenings:
         self._chance = world.chance
         people = People(world)
         self.overseers = Overseers(world)
+        self.placers = Placers(world)
         kinds: Mapping[Callable[[], str], int] = {
             people.edits: 12,
             people.at_a_machine: 3,
@@ -57,6 +59,8 @@ class Happenings:
             self._freeze: 4,
             self.overseers.word: 5,
         }
+        if world.fleet.has_sets:
+            kinds = {**kinds, self.placers.word: 16, self._hang: 4, self._process_ends: 3}
         often = self._chance.between(0.2, 1.0)
         self._kinds = {
             kind: weight
@@ -359,7 +363,7 @@ class Happenings:
     def _let_go(self, machine: Machine) -> None:
         name = MachineName(machine.name)
         for entry in sorted(self._world.watch.stopped(name)):
-            if not entry.startswith("site-") or machine.agent is None:
+            if not entry.startswith(("site-", "farm-")) or machine.agent is None:
                 continue  # of the others there is one each
             self._world.watch.said_here(name, entry, stop=False)
             if machine.agent.start_entry(entry, "ana"):

@@ -16,7 +16,7 @@ class Instance:
     name: str
     machines: tuple[str, ...]
     provider: str | None = None
-    """The database that an app reads, or the app that a site reads."""
+    """The database that an app or a farm reads, or the app that a site reads."""
     slots: int = 1
     version: int = 1
     config: int = 1
@@ -35,7 +35,11 @@ class Instance:
     former: str = ""
     upgrade: str = "first"
     away: int = 1
-    """How many members may be restarted at once."""
+    """How many members may be restarted at once; 0 where nothing is stated."""
+    floor: int = 0
+    """How many have to stay up."""
+    count: int = 0
+    """How many there are, wherever; 0 where machines are named."""
     settle: str = "3s"
     deadline: str = ""
     """How long nothing new may be heard; empty for the usual time."""
@@ -120,8 +124,9 @@ def module(each: Instance, *, says: bool) -> Json:
 
 
 def _slot(each: Instance) -> Json:
-    slot: dict[str, Json] = {"interface": "database" if each.kind == "app" else "page"}
-    if each.kind == "app":
+    of_data = each.kind in ("app", "farm")
+    slot: dict[str, Json] = {"interface": "database" if of_data else "page"}
+    if of_data:
         slot["request"] = {"name": each.name}
     if each.follows_values:
         slot["follow"] = "values"
@@ -139,7 +144,7 @@ def _unit(each: Instance) -> Json:
         "stopTimeout": "5s",
     }
     if each.provider is not None:
-        export = "dsn" if each.kind == "app" else "url"
+        export = "url" if each.kind == "site" else "dsn"
         unit["env"]["UPSTREAM"] = "${results.upstream." + export + "}"
     if each.has_health:
         unit["health"] = {"tcp": "${machine.address}:${alloc.ports.main}", "interval": "10s"}

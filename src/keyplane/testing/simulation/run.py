@@ -18,6 +18,9 @@ WITH_VALUES = 1_000_000
 """From this seed on services say values while they run, and others read them."""
 WITH_FACTS = 2_000_000
 """From this seed on machines say what they are, and some services hang on that; no values then."""
+WITH_SETS = 3_000_000
+"""From this seed on there are also sets of which some have to stay up, and machines that are
+cordoned, drained and removed."""
 VALUES = 1 << 32
 FACTS = 1 << 33
 """Beside a run's own seed, so that what is drawn of dynamic values or of facts shifts no other draw."""
@@ -67,8 +70,9 @@ async def _run(seed: int) -> Outcome:
         chance,
         Chance(seed + VALUES),
         Chance(seed + FACTS),
-        has_values=WITH_VALUES <= seed < WITH_FACTS,
-        has_facts=seed >= WITH_FACTS,
+        has_values=WITH_VALUES <= seed < WITH_FACTS or seed >= WITH_SETS,
+        has_facts=WITH_FACTS <= seed < WITH_SETS,
+        has_sets=seed >= WITH_SETS,
     )
     story = asyncio.ensure_future(_story(world))
     broken = asyncio.ensure_future(world.watch.is_broken.wait())
@@ -133,6 +137,8 @@ async def _converge(world: World, happenings: Happenings, natures: Natures) -> N
     while loop.time() < until:
         happenings.clear_conflicts()
         await happenings.overseers.let_go()
+        if world.fleet.has_sets:
+            await happenings.placers.let_go()
         rollout = await world.truth.rollout()
         if rollout is None or not rollout.open:
             await natures.let_go()

@@ -22,6 +22,7 @@ from keyplane.testing.inventory import MemoryInventory
 from keyplane.testing.simulation import watch_facts
 from keyplane.testing.simulation.watch_facts import FactsWatch
 from keyplane.testing.simulation.watch_machines import MachineWatch
+from keyplane.testing.simulation.watch_placing import PlacingWatch
 from keyplane.testing.simulation.watch_rollouts import SOUND, RolloutWatch
 
 UNHINDERED_S = 70.0
@@ -75,8 +76,9 @@ class Watch(MachineWatch):
         self._left: frozenset[MachineName] = frozenset()
         """Machines that the latest rollout does not wait for."""
         self._healed_s = float("inf")
-        self._rollouts = RolloutWatch(self.fault, self._now)
         self.facts = FactsWatch(self.fault, self._now)
+        self.placing = PlacingWatch(self.fault)
+        self._rollouts = RolloutWatch(self.fault, self._now, self.placing.ended)
         self._is_doomed = False
         """What the latest rollout goes to, or comes from, has a unit that must fail."""
         self.targets = 0
@@ -101,6 +103,8 @@ class Watch(MachineWatch):
         self.sets.committed(stored, row)
         self._log("inventory", f"target {stored.plan.generation[7:15]}, rollout {row.number}")
         before = dict[EntryId, PlannedEntry]() if self._target is None else self._target.entries
+        if change is not None:
+            self.placing.committed(stored, before, change, await self._truth.cordons())
         for entry, planned in row.base.items():
             key, declared = planned.entry.key, self._declared.get(entry)
             former = before[entry].entry.key if entry in before else None
@@ -151,6 +155,7 @@ class Watch(MachineWatch):
     def restored(self, backup: Believed, facts: Mapping[MachineName, StoredFacts]) -> None:
         """The inventory is what it was then; machines go on from what they have."""
         self.sets.restored()
+        self.placing.restored()
         self.volumes.restored()
         self.facts.restored(facts)
         self._offers = dict(backup.offers)

@@ -44,6 +44,8 @@ class FactsWatch:
         self._former: dict[tuple[MachineName, str], tuple[Json, float, float]] = {}
         """What was said before, since when and until when."""
         self._heard: dict[MachineName, float] = {}
+        self.has_others = False
+        """Persons too move what is placed by count, and leave too little room for it."""
 
     def heard(self, machine: MachineName) -> None:
         """Some controller was told anything by it."""
@@ -77,7 +79,7 @@ class FactsWatch:
         """A target in place of another; `known` is by what it was planned before."""
         gone = sorted(set(before.entries) - set(made.entries))
         if (who, change.verb) != (WHO, VERB):
-            if change.verb != VERB:
+            if change.verb != VERB and not self.has_others:
                 self._others_stay(before, made, gone)
             return
         for machine, said in change.facts.items():
@@ -88,7 +90,8 @@ class FactsWatch:
 
     def refused(self, codes: Collection[str]) -> None:
         """Somebody's edit was refused for these rows, and its documents are none to be refused."""
-        if found := sorted({"requirement-unmet", "placement-short"} & set(codes)):
+        found = sorted({"requirement-unmet", "placement-short"} & set(codes))
+        if found and not self.has_others:
             self.fault("facts are in the way of no apply", ", ".join(found))
 
     def _may_plan(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyplane.model.declaration import Declaration, EntryState, OfferNumber, Report
-from keyplane.model.names import Digest, EntryId, split_entry
+from keyplane.model.names import Digest, EntryId, MachineName, split_entry
 from keyplane.ports.inventory import StoredPlan, StoredRollout
 from keyplane.rollout import reckoning
 from keyplane.rollout.outcome import Outcome
@@ -66,9 +66,16 @@ class _Run:
 class RolloutWatch:
     """Of the latest rollout; nothing is known of one that a backup brought back."""
 
-    def __init__(self, fault: Callable[[str, str], None], now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        fault: Callable[[str, str], None],
+        now: Callable[[], float],
+        ended: Callable[[int, tuple[MachineName, ...]], None],
+    ) -> None:
+        """`ended` is told of each rollout that ends, with the machines that it says it missed."""
         self._fault = fault
         self._now = now
+        self._told = ended
         self._run: _Run | None = None
         self._ended: dict[int, Phase] = {}
 
@@ -117,6 +124,7 @@ class RolloutWatch:
         if state.phase.is_open or ended is not None:
             return
         outcome = reckoning.outcome(state)
+        self._told(number, outcome.skipped)
         self._tells(run, outcome)
         if state.phase is Phase.DONE:
             self._is_done(run, outcome, declared)
@@ -152,7 +160,9 @@ class RolloutWatch:
         here = [each for each in members if not run.is_off(each)]
         away = [each for each in here if each not in run.seen]
         policy = run.policies[instance]
-        if len([each for each in away if each not in run.earlier]) > policy["maxUnavailable"]:
+        is_paced = "maxUnavailable" in policy or policy["upgrade"] != "together"
+        most = policy.get("maxUnavailable", 1) if is_paced else len(members)
+        if len([each for each in away if each not in run.earlier]) > most:
             self._fault("no more members of a role restart at once than may", f"{', '.join(away)}")
         if policy["upgrade"] != "first" or here == [entry]:
             return

@@ -79,7 +79,10 @@ class SetWatch:
         lately = self._now() - LATELY_S
         former = [allowed for until, allowed in self._allowed.get(role, []) if until > lately]
         allowed = max(self._standing[role], *former, 1)
-        if len(away) > allowed:
+        # One that is to go serves until it does, in the place of one that is stopped.
+        serving = sum(1 for each in self._began if each.startswith(f"{role}@"))
+        missing = len(self._of(role, self._members)) - serving
+        if min(len(away), missing) > allowed:
             self.fault(
                 "no more of a set are stopped than may be",
                 f"{', '.join(sorted(away))} are, and {allowed} may be",

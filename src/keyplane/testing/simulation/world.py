@@ -33,15 +33,25 @@ from keyplane.testing.store import MemoryStore
 MACHINES = ("alpha", "beta", "gamma", "delta", "epsilon")
 AUDIT_MAX = 10_000
 """All of it: what people said on machines stands there too."""
-COMMITTING = ("apply", "set", "pin", "unpin", "rollback", "facts")
+COMMITTING = (
+    *("apply", "set", "pin", "unpin", "rollback", "facts"),
+    *("cordon", "drain", "uncordon", "machine remove"),
+)
 """What makes a target."""
 
 
 class World:
     """Make it within the loop."""
 
-    def __init__(
-        self, chance: Chance, values: Chance, facts: Chance, *, has_values: bool, has_facts: bool
+    def __init__(  # noqa: PLR0913  # what there may be in a fleet
+        self,
+        chance: Chance,
+        values: Chance,
+        facts: Chance,
+        *,
+        has_values: bool,
+        has_facts: bool,
+        has_sets: bool,
     ) -> None:
         """`values` draws what there is of dynamic values, and `facts` of facts, if there are any."""
         self.chance = chance
@@ -52,6 +62,7 @@ class World:
         truth = MemoryInventory()
         self.truth = truth
         self.watch = Watch(truth=truth, key=KEY.verify_key, log=self.log)
+        self.watch.facts.has_others = has_sets
         self.watch.values.patient = readings is not None and readings.patient
         network = Network(chance, self.log, self.watch.facts.heard)
         self.around = Surroundings(
@@ -70,7 +81,12 @@ class World:
             self.controls.append(Control("standby", self.around))
             for control in self.controls:
                 control.is_alone = False
-        self.fleet = Fleet(names, readings=readings, needs=Needs(facts) if has_facts else None)
+        self.fleet = Fleet(
+            names,
+            readings=readings,
+            needs=Needs(facts) if has_facts else None,
+            has_sets=has_sets,
+        )
         self.text: dict[str, bytes] = {}
         """What was accepted last."""
         self._backups: list[tuple[Backup, Believed]] = []
@@ -195,6 +211,10 @@ class World:
             return "there is no target"
         if rollout.open:
             return f"rollout {rollout.number} is open"
+        for name, cordon in (await self.truth.cordons()).items():
+            here = [e for e in target.entries if cordon.drain and e.endswith(f"@{name}")]
+            if kept := [e for e in here if self._is_by_count(e)]:
+                return f"{name} is drained, and has {', '.join(kept)}"
         for order in await self.truth.volume_orders():
             if order.kind is not OrderKind.GIVE:
                 return f"{order.kind} {order.number} of {order.entry} is not carried out"
@@ -269,6 +289,10 @@ class World:
             if dict(stored.said) != self.machines[name].ground.facts:
                 return f"{name} is not known as it is"
         return ""
+
+    def _is_by_count(self, entry: EntryId) -> bool:
+        instance = self.fleet.instances.get(entry.partition(":")[0])
+        return instance is not None and instance.count > 0
 
     def _unsaid(self, machine: Machine) -> str:
         """Which unit does not run with what its provider's service says."""
