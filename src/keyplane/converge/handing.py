@@ -92,6 +92,41 @@ def successor(draft: Draft, entry: EntryId, wanted: Wanted, unit: UnitName) -> U
     return None
 
 
+def port_holder(draft: Draft, entry: EntryId) -> ObservedProcess | None:
+    """A process of another entry that was given a port that is now this entry's."""
+    wanted = draft.state.wanted.get(entry)
+    if wanted is None or not wanted.ports:
+        return None
+    for other, of_other in draft.entries().items():
+        if other == entry:
+            continue
+        for name, live in of_other.units.items():
+            memory = draft.unit_memory(other, name)
+            if memory is None or wanted.ports.isdisjoint(memory.ports):
+                continue
+            declares = processes.declared(draft, other, name)
+            for digest in sorted(live.processes):
+                if _runs(live, digest) and (declares is None or declares.digest != digest):
+                    return live.processes[digest]
+    return None
+
+
+def gives_way(draft: Draft, entry: EntryId) -> bool:
+    """Whether its former version goes before the declared one starts, though that is to be first.
+
+    Entries that took each other's ports would wait for each other for ever: the first by name of
+    such a circle is stopped first.
+    """
+    circle = [entry]
+    while (holder := port_holder(draft, circle[-1])) is not None:
+        if holder.entry == entry:
+            return entry == min(circle)
+        if holder.entry in circle:
+            return False
+        circle.append(holder.entry)
+    return False
+
+
 def notes(draft: Draft, entry: EntryId, wanted: Wanted) -> Iterator[str]:
     """What runs beside the units that are declared, and until when."""
     for unit, live in draft.live(entry).units.items():

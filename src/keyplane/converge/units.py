@@ -195,7 +195,7 @@ def _stray(draft: Draft, unit: Unit, live: UnitLive) -> ObservedProcess | None:
     """What runs of a unit and is to go now, if anything.
 
     The version before goes before the declared one starts or, if that is to be started first,
-    once that is well. What else is left of it serves nobody.
+    once that is well, or has no port before. What else is left of it serves nobody.
     """
     strays = [each for each in running(live) if each.digest != unit.declared.digest]
     declared = unit.declared
@@ -206,7 +206,8 @@ def _stray(draft: Draft, unit: Unit, live: UnitLive) -> ObservedProcess | None:
     others = [each for each in strays if each.digest != kept]
     if others or not strays:
         return others[0] if others else None
-    return strays[0] if handing.is_well(draft, unit.entry, unit.name, declared) else None
+    is_relieved = handing.is_well(draft, unit.entry, unit.name, declared)
+    return strays[0] if is_relieved or handing.gives_way(draft, unit.entry) else None
 
 
 def _because_of_values(
@@ -271,7 +272,7 @@ def _start(draft: Draft, unit: Unit, standing: Standing) -> None:
         return
     if not unit.ready:
         return
-    holder = _port_holder(draft, entry, unit.wanted)
+    holder = handing.port_holder(draft, entry)
     if holder is not None:
         resource = effects.unit_resource(holder.entry, holder.unit)
         standing.pending = standing.pending or draft.busy(resource)
@@ -308,24 +309,6 @@ def _start(draft: Draft, unit: Unit, standing: Standing) -> None:
             next=None,
         )
         draft.remember(entry, name, memory, is_outcome=noted is not None and memory == known)
-
-
-def _port_holder(draft: Draft, entry: EntryId, wanted: Wanted) -> ObservedProcess | None:
-    """A process of another entry that was given a port that is now this entry's."""
-    if not wanted.ports:
-        return None
-    for other, of_other in draft.entries().items():
-        if other == entry:
-            continue
-        for name, live in of_other.units.items():
-            memory = draft.unit_memory(other, name)
-            if memory is None or wanted.ports.isdisjoint(memory.ports):
-                continue
-            for process in running(live):
-                declares = processes.declared(draft, other, name)
-                if declares is None or declares.digest != process.digest:
-                    return process
-    return None
 
 
 def retire(draft: Draft, entry: EntryId, unit: UnitName, standing: Standing) -> bool:

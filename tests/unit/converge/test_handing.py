@@ -6,7 +6,7 @@ import pytest
 
 from keyplane.converge import effects, events
 from keyplane.model.declaration import EntryState, Health, UnitState
-from keyplane.model.names import Digest, UnitName
+from keyplane.model.names import Digest, EntryId, UnitName
 from keyplane.model.occurrence import Act
 from tests.unit.converge.world import BY_ANA, SERVER, WEB, World, digest, entry, unit
 
@@ -241,3 +241,49 @@ def test_a_successor_that_is_done_is_well(world: World) -> None:
     new = unit("2", "exit", "0", replaces=SERVER, run_once=True)
     world.offer({WEB: entry(key="2", units={"process": new})})
     assert world.acts == [("start", f"{WEB}/process"), ("stop", f"{WEB}/server")]
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_entries_that_took_each_others_ports_do_not_wait_for_ever(number: int) -> None:
+    """One of them stops first, the first by name; of the others, the old goes when the new is well."""
+    names = [EntryId(f"e{each}:main@m1") for each in range(number)]
+
+    def declared(turn: int):
+        units = {"server": version(str(turn))}
+        return {
+            name: entry(
+                key=str(turn), units=units, listens={"web": 20_000 + (place + turn) % number}
+            )
+            for place, name in enumerate(names)
+        }
+
+    world = World()
+    world.offer(declared(0))
+    world.forget()
+    world.offer(declared(1), run_ms=10_000)
+    assert {world.report(name).state for name in names} == {EntryState.HEALTHY}
+    assert {world.report(name).key for name in names} == {digest("1")}
+    first = [act for act, of in world.acts if of == f"{names[0]}/server"]
+    assert first == ["stop", "start"]
+    for name in names[1:]:
+        assert [act for act, of in world.acts if of == f"{name}/server"] == ["start", "stop"]
+
+
+def test_who_waits_for_a_port_that_is_given_up_in_time_stops_nothing_first() -> None:
+    """A chain is no circle: its end starts, and so all of it does."""
+    names = [EntryId(f"e{each}:main@m1") for each in range(3)]
+
+    def declared(turn: int):
+        units = {"server": version(str(turn))}
+        return {
+            name: entry(key=str(turn), units=units, listens={"web": 20_000 + place + turn})
+            for place, name in enumerate(names)
+        }
+
+    world = World()
+    world.offer(declared(0))
+    world.forget()
+    world.offer(declared(1), run_ms=10_000)
+    for name in names:
+        assert world.report(name).state is EntryState.HEALTHY
+        assert [act for act, of in world.acts if of == f"{name}/server"] == ["start", "stop"]

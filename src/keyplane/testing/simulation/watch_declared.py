@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from keyplane.converge.state import Ledger
 from keyplane.model.declaration import Declaration, DeclaredUnit
 from keyplane.model.names import Digest, EntryId, UnitName
 from keyplane.testing.simulation.host import ProcessKey
@@ -23,6 +24,22 @@ def allows_stop(
     else:
         found = [(unit, same)] if same.start_first and not same.run_once else []
     return not found or any(is_well((entry, name, each.digest)) for name, each in found)
+
+
+def took_ports_round(
+    declaration: Declaration | None, ledger: Ledger | None, entry: EntryId
+) -> bool:
+    """Whether it is to have a port that another had, and another one that it had itself."""
+    if declaration is None or ledger is None:
+        return False
+    now = {each: set(it.listens.values()) for each, it in declaration.entries.items()}
+    before = {
+        each: {port for unit in it.units.values() for port in unit.ports}
+        for each, it in ledger.entries.items()
+    }
+    return any(before.get(entry, set()) & now[each] for each in now if each != entry) and any(
+        now.get(entry, set()) & before[each] for each in before if each != entry
+    )
 
 
 def keeps(declaration: Declaration | None, key: ProcessKey) -> bool:

@@ -283,6 +283,8 @@ class MachineWatch:
             return  # of three versions one serves nobody
         if any(self._is_well(known, one) for one in others):
             return  # that one serves: this one was overtaken before it did
+        if not others and watch_declared.took_ports_round(known.current, known.ledger, entry):
+            return  # each of them would wait for the others
         if not any(
             watch_declared.allows_stop(each, key, lambda one: self._is_well(known, one))
             for each in self._recent(known)
