@@ -539,7 +539,7 @@ MUTANTS: dict[Callable[[Patch], None], tuple[str, int]] = {
     offers_the_former_target: ("what is declared is of the target or of the base", 10),
     begins_with_older_reports: ("a rollout that nothing hinders comes to its end", 2),
     lets_a_late_report_stand: ("a rollout that nothing hinders comes to its end", 149),
-    waits_for_ever: ("every rollout ends", 34),
+    waits_for_ever: ("every rollout ends", 8),
     forgets_stops: ("a person's stop holds", 8),
     counts_occurrences_anew: ("no occurrence has another's number", 2),
     writes_over_foreign_files: ("a foreign file is never touched", 4),
