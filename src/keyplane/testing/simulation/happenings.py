@@ -179,6 +179,7 @@ class Happenings:
             return ""
         length = self._chance.between(2, 60)
         seat.life.freeze(length)
+        self._world.watch.facts.stands_still(length)
         return f"{seat.name} stands still for {length:.0f} s"
 
     def _process_ends(self) -> str:

@@ -22,8 +22,8 @@ Files = Mapping[str, bytes]
 HELD_S = fact_order.HOLD_MS / 1000
 STILL_S = 62.0
 """A controller may stand still for so long before it writes down what it has judged."""
-SILENT_S = 15.0 + STILL_S
-"""What is silence by the controller's own measure."""
+SILENT_S = 15.0 + 5.0
+"""What is silence by the controller's own measure, and how long a plan takes to be written down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,15 @@ class FactsWatch:
         self._heard: dict[MachineName, float] = {}
         self.has_others = False
         """Persons too move what is placed by count, and leave too little room for it."""
+        self._still_until = 0.0
 
     def heard(self, machine: MachineName) -> None:
         """Some controller was told anything by it."""
         self._heard[machine] = self._now()
+
+    def stands_still(self, seconds: float) -> None:
+        """A controller does, and may write down then what it judged before."""
+        self._still_until = max(self._still_until, self._now() + seconds)
 
     def recorded(self, stored: StoredFacts) -> None:
         """What a machine says is written down."""
@@ -110,7 +115,8 @@ class FactsWatch:
         if fact is not None and fact.planned is not None and held_s < HELD_S:
             self.fault("a fact makes a plan once it has held", f"{what} has for {held_s:.0f} s")
         silent_s = self._now() - self._heard.get(machine, -1e9)
-        if silent_s > SILENT_S:
+        still_s = STILL_S if self._now() < self._still_until + 5.0 else 0.0
+        if silent_s > SILENT_S + still_s:
             self.fault("a silent machine moves nothing", f"{what}, silent for {silent_s:.0f} s")
 
     def _held_s(self, key: tuple[MachineName, str], value: Json) -> float:
