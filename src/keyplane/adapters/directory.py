@@ -38,7 +38,9 @@ def read(path: Path, facts: Path | None, run: Run) -> Reading:
     except OSError as error:
         raise DirectoryUnreadableError(f"{path}: {error.strerror}") from error
     if not any(f"fleet.{spelling}" in names for spelling in reading.SPELLINGS):
-        raise DirectoryUnreadableError(f"{path} holds no fleet.toml, fleet.json or fleet.star")
+        raise DirectoryUnreadableError(
+            f"{path} holds no fleet.toml, fleet.json or fleet.star: name the directory that has one"
+        )
     with _uncollected():
         snapshots = _own_snapshots(tree) if facts is None else _other_snapshots(path, facts)
         return reading.read(tree, snapshots, run)

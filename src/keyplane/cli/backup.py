@@ -18,7 +18,15 @@ WAIT_S = 600
 @click.command()
 @click.argument("entry")
 @fleets.fleet_option
-@click.option("--wait", "wait_s", default=WAIT_S, show_default=True, help="Seconds to wait.")
+@click.option(
+    "--wait",
+    "wait_s",
+    type=click.IntRange(min=0),
+    metavar="SECONDS",
+    default=WAIT_S,
+    show_default=True,
+    help="Wait no longer than that.",
+)
 @reading.as_json
 def command(entry: str, directory: Path | None, *, wait_s: int, as_json: bool) -> None:
     """Save the volumes of an entry, such as pg-shared:main@alpha, into the store.

@@ -8,6 +8,8 @@ import msgspec
 from keyplane.cli import ages, backups, fleets, reading, rows
 from keyplane.parts import collection_messages, embedded
 
+_KINDS = ("generation", "machine", "backup")
+
 
 @click.command("collection")
 @fleets.fleet_argument
@@ -37,13 +39,35 @@ def command(directory: Path | None, *, as_json: bool, delete: bool, automatic: s
         _show(found)
 
 
+def holders(held_by: list[str]) -> str:
+    """What holds an archive, of each kind in one word or two."""
+    kinds: dict[str, list[str]] = {}
+    others: list[str] = []
+    for each in held_by:
+        kind, _, name = each.partition(" ")
+        if kind in _KINDS:
+            kinds.setdefault(kind, []).append(name)
+        else:
+            others.append(each)
+    told = [_told(kind, names) for kind, names in kinds.items()]
+    return ", ".join([*told, *others])
+
+
+def _told(kind: str, names: list[str]) -> str:
+    if len(names) == 1:
+        return f"{kind} {names[0]}"
+    if kind == "generation":
+        return rows.counted(len(names), kind)
+    return f"{kind}s {rows.several(names)}"
+
+
 def _show(found: collection_messages.Collection) -> None:
     table = [
         (
             each.digest[7:19],
             backups.size(each.size),
             "not by Keyplane" if each.made_ms is None else ages.at(each.made_ms),
-            "nothing: it goes" if each.goes else ", ".join(each.held_by) or "nothing",
+            "nothing: it goes" if each.goes else holders(each.held_by) or "nothing",
         )
         for each in found.archives
     ]

@@ -34,7 +34,9 @@ lines_option: Any = click.option(
 @click.command()
 @click.argument("entry", required=False)
 @fleets.fleet_option
-@click.option("--machine", help="Everything on this machine, instead of one entry.")
+@click.option(
+    "--machine", metavar="MACHINE", help="Everything on this machine, instead of one entry."
+)
 @click.option("-f", "--follow", is_flag=True, help="Go on printing what comes.")
 @since_option
 @lines_option

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ _AROUND = 12
 """Characters of that which stay on each side."""
 _LIVE = ("health", "reload")
 """Fields that no plane carries: out of the key, and applied to what runs."""
+_NEAR_MAX = 3
+"""Entries that somebody may have meant."""
 _CAUSES_MAX = 5
 """Root causes of one input; `--json` has them all."""
 
@@ -77,8 +80,10 @@ def command(  # noqa: PLR0913  # each is a word of the command line
         reading.refuse(str(error))
     if found is None and moves is None:
         assert made is not None, "planned where nothing was found"
-        near = difflib.get_close_matches(entry, made.entries, 3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ": `keyplane plan` lists them"
+        begun = [each for each in made.entries if re.split("[:@]", each)[0] == entry]
+        near = begun[:_NEAR_MAX] or difflib.get_close_matches(entry, made.entries, _NEAR_MAX)
+        listing = f"`keyplane plan {shlex.quote(str(directory))}` lists them"
+        hint = f"; did you mean {' or '.join(near)}?" if near else f": {listing}"
         reading.refuse(f"{entry} is no entry of the plan of {directory}{hint}")
     if as_json:
         said: Any = found or []

@@ -42,6 +42,8 @@ def state_of(directory: Path | None) -> StateDir:
     """
     if directory is not None:
         state = state_dir.of_fleet(directory)
+        if not directory.is_dir():
+            raise click.UsageError(f"{directory} is no directory")
         if not state.root.is_dir():
             raise click.UsageError(
                 f"no control plane was ever up in {directory}: "

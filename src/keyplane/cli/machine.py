@@ -18,7 +18,7 @@ def command() -> None:
     """List the machines of a fleet, or show one of them."""
 
 
-@command.command("list")
+@command.command("list", short_help="A line for each machine.")
 @fleets.fleet_argument
 @reading.as_json
 def list_(directory: Path | None, *, as_json: bool) -> None:
@@ -46,7 +46,7 @@ def list_(directory: Path | None, *, as_json: bool) -> None:
         click.echo(f"{click.style('x', fg='red')} {rows.plain(fault)}")
 
 
-@command.command("show")
+@command.command("show", short_help="Show a machine: what it runs, and takes from others.")
 @click.argument("machine", metavar="MACHINE")
 @fleets.fleet_option
 @reading.as_json
@@ -64,7 +64,7 @@ def show(machine: str, directory: Path | None, *, as_json: bool) -> None:
         click.echo(line)
 
 
-@command.command("remove")
+@command.command("remove", short_help="Take a machine out of the fleet.")
 @click.argument("machine", metavar="MACHINE")
 @click.option("--lost", is_flag=True, help="It will not be back: take it out as it is.")
 @fleets.fleet_option

@@ -8,6 +8,8 @@ from keyplane.cli import rows, words
 from keyplane.model.diagnostic import Severity
 from keyplane.model.plan import Diff
 from keyplane.parts import control_messages as messages
+from keyplane.parts import freezing
+from keyplane.rollout.state import Phase
 
 _STYLE = {
     "healthy": "green",
@@ -101,20 +103,30 @@ def _line(mark: str, colour: str, entry: str, act: str, why: str) -> str:
 
 def show_events(events: Iterable[messages.Event]) -> messages.Ended | None:
     """Print each as it comes; None if the stream ended before the rollout did."""
+    number = 0
     for event in events:
         match event:
             case messages.Begun():
-                pass
+                number = event.rollout
             case messages.EntryMoved() if event.state in _ON_THE_WAY and not event.detail:
                 pass
             case messages.EntryMoved():
                 click.echo(entry_line(event.entry, event.state, event.detail))
             case messages.Stepped():
                 click.echo(click.style(f"  {rows.plain(event.said)}", dim=True))
+                if event.phase == Phase.PAUSED:
+                    click.echo(f"    {way_on(number, event.said)}")
             case messages.Ended():
                 show_end(event)
                 return event
     return None
+
+
+def way_on(number: int, said: str) -> str:
+    """What ends the pause of a rollout, by the sentence that tells of it."""
+    if freezing.is_pause(said.partition(": ")[2]):
+        return "`keyplane thaw` lets it go on"
+    return f"`keyplane rollout resume {number}` lets it go on"
 
 
 def entry_line(entry: str, state: str, detail: str) -> str:

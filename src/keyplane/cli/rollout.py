@@ -119,6 +119,8 @@ def lines(found: rollout_messages.RolloutView) -> Iterator[str]:
     yield f"rollout {one.number} by {one.who} is {one.state}, {one.step} of {one.steps} steps sent"
     if one.said:
         yield f"  {rows.plain(one.said)}"
+    if one.state == "paused":
+        yield f"    {progress.way_on(one.number, one.said)}"
     table = [
         (str(each.step), each.machine, each.state, _entries(each.entries), rows.plain(each.said))
         for each in found.machines

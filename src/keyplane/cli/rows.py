@@ -80,7 +80,7 @@ def tabled(title: str, heads: Sequence[str], lines: Sequence[Sequence[str]]) -> 
     drawn = io.StringIO()
     at_terminal = terminal.is_terminal
     Console(file=drawn, highlight=False, width=width, force_terminal=at_terminal).print(made)
-    yield from drawn.getvalue().splitlines()
+    yield from (line.rstrip(" ") for line in drawn.getvalue().splitlines())
 
 
 def _widths(heads: Sequence[str], lines: Sequence[Sequence[str]], columns: int) -> list[int] | None:
@@ -108,7 +108,7 @@ def _lines(title: str, heads: Sequence[str], lines: Sequence[Sequence[str]]) -> 
         yield title
     for turn, line in enumerate((heads, *lines)):
         cells = (f"{cell:{width}}" for cell, width in zip(line, widths, strict=True))
-        yield f" {'   '.join(cells)} "
+        yield f" {'   '.join(cells)}".rstrip(" ")
         if turn == 0:
             yield "─" * (sum(widths) + _PADDING * len(widths) - 1)
 

@@ -58,8 +58,10 @@ def rollout_lines(rollout: messages.RolloutStatus) -> Iterator[str]:
         yield f"  {progress.held_line(held)}"
     if rollout.state == "done" or rollout.closed:
         return
-    why = f": {rollout.why}" if rollout.why else ""
-    yield f"rollout {rollout.number} is {rollout.state}{why}"
+    said = rollout.why
+    if not said.startswith(f"{rollout.state} "):
+        said = f"{rollout.state}: {said}" if said else rollout.state
+    yield f"rollout {rollout.number} is {said}"
     if rollout.state == "paused" and not freezing.is_pause(rollout.paused):
         yield f"  `keyplane rollout resume {rollout.number}` lets it go on"
     elif rollout.state in ("failed", "stopped", "rolled-back", "rollback-failed"):

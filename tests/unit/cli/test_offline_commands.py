@@ -165,3 +165,20 @@ def test_output_that_cannot_be_written_is_no_fault_of_ours(tmp_path: Path) -> No
         )
     assert ended.stderr.decode() == "keyplane: No space left on device\n"
     assert ended.returncode == 1
+
+
+def test_explain_of_an_instance_names_its_entries(run: Run, tmp_path: Path) -> None:
+    ran = run("explain", write(tmp_path, FLEET + APP), "app", "--alone")
+    assert ran.exit_code == 2
+    assert "did you mean app:main@alpha?" in ran.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "apply", "down", "history"])
+def test_a_directory_that_is_not_there_is_said_to_be_none(
+    run: Run, tmp_path: Path, command: str
+) -> None:
+    """Nothing can be begun in it."""
+    ran = run(command, tmp_path / "nosuch")
+    assert ran.exit_code == 2
+    assert f"{tmp_path / 'nosuch'} is no directory" in ran.stderr
+    assert "begin with" not in ran.stderr

@@ -2,10 +2,19 @@
 
 import pytest
 
-from keyplane.cli import progress
+from keyplane.cli import progress, status_view
 from keyplane.model.diagnostic import Diagnostic, Severity
 from keyplane.model.plan import Diff
-from keyplane.parts.control_messages import Ended, EntryMoved, Failure, Proposal, Stepped
+from keyplane.parts import freezing
+from keyplane.parts.control_messages import (
+    Begun,
+    Ended,
+    EntryMoved,
+    Failure,
+    Proposal,
+    RolloutStatus,
+    Stepped,
+)
 
 
 def shown(severity: Severity, capsys: pytest.CaptureFixture[str]) -> str:
@@ -108,3 +117,26 @@ def test_what_was_applied_with_no_restart_stands_in_the_sum() -> None:
     )
     told = "1 restarted, 0 reloaded, 2 applied with no restart, 4 untouched, 1.3 s"
     assert progress.sum_line(end) == told
+
+
+@pytest.mark.parametrize(
+    ("paused", "way"),
+    [
+        (freezing.pause("by ann: until: monday"), "`keyplane thaw` lets it go on"),
+        ("by ann", "`keyplane rollout resume 7` lets it go on"),
+        ("by ann: the fleet is frozen ", "`keyplane rollout resume 7` lets it go on"),
+    ],
+)
+def test_whoever_watches_a_paused_rollout_is_told_what_ends_that(
+    paused: str, way: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = f"paused before step 1 of 1: {paused}"
+    step = Stepped(step=1, steps=1, phase="paused", machines=["alpha"], said=said)
+    progress.show_events([Begun(rollout=7, entries=1), step])
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()] == [said.strip(), way]
+
+
+def test_a_paused_rollout_is_said_to_be_so_once() -> None:
+    why = "paused before step 1 of 1: by ann"
+    rollout = RolloutStatus(number=7, state="paused", why=why, paused="by ann")
+    assert next(status_view.rollout_lines(rollout)) == f"rollout 7 is {why}"

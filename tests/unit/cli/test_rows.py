@@ -39,3 +39,11 @@ def test_a_narrow_terminal_gets_a_block_for_each(
     lines = [line.strip() for line in shown(40, capsys, monkeypatch).splitlines()]
     assert "ENTRY  db:main@beta" in lines
     assert sum(line.startswith("UNITS") for line in lines) == 1
+
+
+@pytest.mark.parametrize("times", [1, 1000])
+def test_no_line_ends_in_blanks(times: int) -> None:
+    """A table is copied into texts, and compared."""
+    made = list(rows.tabled("title", HEADS, LINES * times))
+    assert len(made) == 3 + len(LINES) * times
+    assert made == [line.rstrip() for line in made]

@@ -46,7 +46,10 @@ def read_text(directory: "Path") -> dict[str, bytes]:
         raise FleetUnreadableError(str(error)) from error
     # It may be a link, which is no file of the text.
     if not any((directory / f"fleet.{spelling}").exists() for spelling in reading.SPELLINGS):
-        raise FleetUnreadableError(f"{directory} holds no fleet.toml, fleet.json or fleet.star")
+        raise FleetUnreadableError(
+            f"{directory} holds no fleet.toml, fleet.json or fleet.star: "
+            "name the directory that has one"
+        )
     return files
 
 
