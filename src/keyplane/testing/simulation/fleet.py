@@ -145,8 +145,7 @@ class Fleet:
             has_health=chance.happens(0.5),
             follows_values=chance.happens(0.3),
             volume=kind == "db" or chance.happens(0.2),
-            # A lost inventory may have two of them swap ports, and each then waits for the other.
-            start_first=chance.happens(0.4) and self.needs is None,
+            start_first=chance.happens(0.4),
             upgrade=chance.pick(("first", "first", "together")),
             away=chance.count(1, 3),
             settle=chance.pick(SETTLES),
@@ -297,7 +296,7 @@ class Fleet:
             case "follow":
                 made = replace(each, follows_values=not each.follows_values)
             case "handover":
-                made = replace(each, start_first=not each.start_first and self.needs is None)
+                made = replace(each, start_first=not each.start_first)
             case "rename":
                 other = "server" if each.unit == "main" else "main"
                 former = each.unit if chance.happens(0.8) else ""
