@@ -64,7 +64,7 @@ def load_plan(path: Path) -> Any:
 
     try:
         found = msgspec.json.decode(bounded(path, PLAN_BYTES_MAX), type=Plan)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         refuse(f"{path} is no plan: {error}")
     if found.format != FORMAT:
         refuse(f"{path} is of format {found.format!r}; this release reads {FORMAT!r}")

@@ -41,7 +41,7 @@ async def serve(agent: Asked, path: Path) -> None:
         try:
             while line := await reader.readline():
                 who = _peer(writer.get_extra_info("socket"))
-                writer.write(_answer(agent, json.loads(line), who) + b"\n")
+                writer.write(_answer(agent, unix_socket.asked(line), who) + b"\n")
                 await writer.drain()
         except (OSError, ValueError, KeyError) as error:
             log.warning("bad request", problem=str(error))

@@ -165,7 +165,7 @@ def _number(text: str) -> int:
 async def _body(request: Request, kind: type[T]) -> T:
     try:
         return msgspec.msgpack.decode(await request.body(), type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise RefusedError(
             messages.Problem(code="bad-request", message=f"the request cannot be read: {error}")
         ) from error

@@ -210,10 +210,10 @@ class Supervisor:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while line := await reader.readline():
-                answer = self._answer(json.loads(line))
+                answer = self._answer(unix_socket.asked(line))
                 writer.write(json.dumps(answer).encode() + b"\n")
                 await writer.drain()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, KeyError) as error:
             log.warning("bad request to the supervisor", problem=str(error))
         finally:
             writer.close()

@@ -6,11 +6,13 @@ the address goes through its descriptor.
 
 import asyncio
 import contextlib
+import json
 import os
 import socket
 import struct
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any, cast
 
 _ADDRESS_MAX = 100
 _LOOK_S = 1.0
@@ -77,3 +79,14 @@ def connect(path: Path) -> socket.socket:
         client.close()
         raise
     return client
+
+
+def asked(line: bytes) -> dict[str, Any]:
+    """What one line asks for. Raises ValueError for all that is no JSON object."""
+    try:
+        request = json.loads(line)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    if isinstance(request, dict):
+        return cast("dict[str, Any]", request)
+    raise ValueError("it is no JSON object")

@@ -126,6 +126,18 @@ def test_a_file_without_an_end_is_not_read_to_it(tmp_path: Path) -> None:
         assert ended.stderr == "keyplane: /dev/zero is neither a file nor a pipe\n", words
 
 
+@pytest.mark.parametrize("command", [("diff", "x.json", "x.json"), ("react", "x.json")])
+def test_a_file_that_is_nested_too_deep_is_refused(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    """In a field that nobody knows, too."""
+    (tmp_path / "x.json").write_text('{"unknown": ' + "[" * 50_000)
+    ended = ran(*command, cwd=tmp_path)
+    assert ended.returncode == 2, ended.stderr
+    assert "x.json" in ended.stderr
+    assert "fault of keyplane" not in ended.stderr
+
+
 def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
     """As a shell's `<(…)` makes one; of a trace that is too large no more than its limit."""
     fleet = write(tmp_path / "fleet", FLEET + APP)

@@ -10,7 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from keyplane.parts import unix_socket
+import msgspec
+
+from keyplane.model.declaration import OfferNumber, Report
+from keyplane.model.names import EntryId, MachineName
+from keyplane.parts import agent_socket, unix_socket
 from keyplane.parts.supervisor import Part, Supervisor
 from keyplane.ports.bus import BusServerError
 from keyplane.rollout.declaring_values import Rights
@@ -117,6 +121,53 @@ async def test_the_controller_says_which_agents_run(tmp_path: Path) -> None:
     assert "unknown" in (await running.ask({"do": "nonsense"}))["error"]
     await running.stop()
     assert not any(Path(f"/proc/{pid}").exists() for pid in {*before.values(), *after.values()})
+
+
+async def test_what_is_no_request_ends_its_connection_alone(tmp_path: Path) -> None:
+    """Whatever bytes come: the next request is answered, and no bug is told."""
+    bugs: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, bug: bugs.append(bug))
+    running = Running(tmp_path)
+    await running.pids()
+    agent = tmp_path / "agent.sock"
+    none = OfferNumber(0, 0)
+    report = Report(
+        machine=MachineName("alpha"), offer=none, settled=none, sequence=1, boot="", entries={}
+    )
+    serving = asyncio.create_task(agent_socket.serve(_Reports(report), agent))
+    await until(agent.exists)
+    for path in (running.path, agent):
+        for line in (b"[" * 60_000, b"[]", b"7", b"\xff", b"", b'{"do": "agents"}'):
+            assert await asyncio.to_thread(_say, path, line) == b"", (path, line[:20])
+    said = await asyncio.to_thread(agent_socket.ask, agent, {"do": "status"})
+    assert said == msgspec.json.encode(report) + b"\n"
+    await running.stop()
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+    assert bugs == []
+
+
+class _Reports:
+    """An agent of which nothing is asked but its report."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+
+    def report(self) -> Report:
+        return self._report
+
+    def stop_entry(self, entry: EntryId, who: str) -> bool:
+        raise AssertionError(entry, who)
+
+    def start_entry(self, entry: EntryId, who: str) -> bool:
+        raise AssertionError(entry, who)
+
+
+def _say(path: Path, line: bytes) -> bytes:
+    with unix_socket.connect(path) as client, client.makefile("rwb") as stream:
+        stream.write(line + b"\n")
+        stream.flush()
+        return stream.readline()
 
 
 async def test_a_part_that_ends_again_and_again_is_told_while_it_runs(tmp_path: Path) -> None:

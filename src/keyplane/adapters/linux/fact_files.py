@@ -121,7 +121,7 @@ def parsed(content: bytes) -> Json:
     text = content.decode("utf-8", "replace").strip()
     try:
         value: Json = msgspec.json.decode(text.encode())
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return text or None
     if isinstance(value, list):
         listed = cast("list[Json]", value)

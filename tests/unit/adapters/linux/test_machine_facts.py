@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keyplane import wire
-from keyplane.adapters.linux import machine_facts
+from keyplane.adapters.linux import fact_files, machine_facts
 from keyplane.adapters.linux.fact_files import FactFiles
 from keyplane.adapters.linux.machine_facts import LinuxFacts
 from keyplane.model.facts import Facts
@@ -146,6 +146,16 @@ def test_files_add_facts(tmp_path: Path) -> None:
         "rack": "r7",
         "zones": ["a", "b"],
     }
+
+
+def test_a_file_that_is_nested_too_deep_is_a_text(tmp_path: Path) -> None:
+    """Whatever a unit writes there, its machine's agent reads on."""
+    folder = tmp_path / "etc/keyplane/facts.d"
+    nested = "[" * 5000
+    write(folder / "deep", nested)
+    write(folder / "rack", "r7")
+    assert FactFiles(tmp_path).read() == {"rack": "r7"}  # longer than a text may be
+    assert fact_files.parsed(nested.encode()) == nested
 
 
 def test_a_file_says_nothing_against_the_machine(system: Path, tmp_path: Path) -> None:
