@@ -137,7 +137,7 @@ def _hole(entry_id: EntryId, unit: str, name: str, fact: str, machine: str) -> D
         code=HOLE,
         subject=entry_id,
         path=f"units.{unit}.{declaring_values.place_of(name)}",
-        message=f"{name} of {unit} waits for the fact {fact} of {machine}, never published yet.",
+        message=f"{name} of {unit} waits for the fact {fact} of {machine}, which nobody says.",
         resolution=(
             f"start the agent of {machine}: it publishes its facts",
             f"give the fact in facts/{machine}.json",

@@ -67,7 +67,7 @@ def _waits(entry: Entry) -> Iterator[str]:
         if isinstance(value, HoleValue)
     }
     for fact, machine in sorted(facts):
-        yield f"it waits for the fact {fact} of {machine}, never published yet"
+        yield f"it waits for the fact {fact} of {machine}, which nobody says"
 
 
 def is_of(row: Diagnostic, entry: EntryId) -> bool:

@@ -41,7 +41,7 @@ def test_a_hole_is_filled_once_its_provider_has_said_the_fact() -> None:
             assert [(held.entry, held.why) for held in end.held] == [
                 (
                     "reader:main@beta",
-                    "it waits for the fact cache.key of alpha, never published yet",
+                    "it waits for the fact cache.key of alpha, which nobody says",
                 )
             ]
             assert list(world.runs()) == ["cache:main@alpha"]

@@ -80,9 +80,7 @@ def test_a_hole_waits_for_its_fact_and_refuses_nothing() -> None:
     found = planned(files, {})
     assert not found.refused
     assert withheld(found.plan, ()) == {
-        EntryId("reader:main@beta"): (
-            "it waits for the fact cache.key of alpha, never published yet"
-        )
+        EntryId("reader:main@beta"): ("it waits for the fact cache.key of alpha, which nobody says")
     }
 
 
