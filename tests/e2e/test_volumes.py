@@ -132,7 +132,7 @@ def test_a_move_is_refused_until_its_data_is_spoken_of(counted: Counted) -> None
     assert "hand-over" in fleet.run("apply", "--yes", exit_status=1).out
     wrong = fleet.run("apply", "--yes", "--volumes", "hand-ovr", exit_status=2)
     assert "`hand-ovr` is none of hand-over, restore, start-empty" in wrong.err
-    other = fleet.run("apply", "--yes", "--volumes", "tali=hand-over", exit_status=1)
+    other = fleet.run("apply", "--yes", "--volumes", "tali=hand-over", exit_status=2)
     assert "the data of tally:main is asked about" in other.out + other.err
     none = fleet.run("apply", "--yes", "--volumes", "restore", exit_status=1)
     assert "there is no backup of tally:main" in none.out + none.err
