@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from keyplane.model.declaration import EntryReport, EntryState, Report, UnitReport, UnitState
-from keyplane.model.names import EntryId, MachineName, UnitName
+from keyplane.model.names import EntryId, MachineName, UnitName, split_entry
 from keyplane.rollout import gate
 from keyplane.rollout.outcome import EntryFate, Fate, Outcome, Result
 from keyplane.rollout.state import Phase, State
@@ -62,12 +62,26 @@ def _why_unsent(state: State, result: Result) -> str:
         case Result.STOPPED:
             return f"it was stopped: {state.stopped}"
         case Result.ROLLED_BACK:
-            return "what failed was taken back, and all that was sent before it"
+            return f"what failed was taken back, and all that was sent before it{_ill(state)}"
         case Result.ROLLBACK_FAILED:
             return "something failed, and could not be taken back in full"
         case _:
             where = f"step {state.step + 1} of {state.asked} failed"
             return f"{where}, and nothing was sent after it"
+
+
+def _ill(state: State) -> str:
+    """What an earlier rollout had sent, nobody saw well, and is no better now."""
+    reports = {machine: seen.report.entries for machine, seen in state.seen.items()}
+    found = ((e, reports.get(split_entry(e)[2], {}).get(e)) for e in sorted(state.unproven))
+    ill = [e for e, said in found if said is not None and said.state not in _AS_DECLARED]
+    if not ill:
+        return ""
+    more = f" and {len(ill) - 1} more" if len(ill) > 1 else ""
+    return (
+        f"; but {ill[0]}{more} was not well before it either: `keyplane history` lists what else to "
+        "go back to"
+    )
 
 
 def _fates(state: State) -> dict[EntryId, EntryFate]:

@@ -254,6 +254,27 @@ def test_what_was_ill_before_need_not_be_well_afterwards():
     assert state.phase is Phase.ROLLED_BACK
 
 
+@pytest.mark.parametrize("now", [EntryState.FAILED, EntryState.HEALTHY])
+def test_who_goes_back_to_what_nobody_saw_well_is_told_so(now: EntryState):
+    """An earlier rollout had sent it when this one took over."""
+    broken = report("a", 1, 1, web=said("1", EntryState.FAILED))
+    state = rollout.begin(
+        base=web("1", ("a",)),
+        base_edges=[],
+        target=web("2", ("a",)),
+        target_edges=[],
+        reports={MachineName("a"): broken},
+        unproven=[EntryId("web:main@a")],
+        terms=Terms(rules={"web": BACK}),
+    )
+    again = told(report("a", 3, 3, web=said("1", now)), 300)
+    _, effects = run(state, *FIRST[:2], ill("a", 100), back(0, "a", 3, 200), again)
+    outcome = outcome_of(effects)
+    assert outcome.result is Result.ROLLED_BACK
+    is_told = "but web:main@a was not well before it either" in outcome.why_unsent
+    assert is_told == (now is EntryState.FAILED)
+
+
 def test_a_pause_ends_no_step_and_begins_none():
     """What was sent is judged; nothing further is sent until a person lets it go on."""
     pause = Paused(why="by ann", now_ms=50)
