@@ -31,10 +31,14 @@ _numbers = itertools.count()
 def wait_for(poll: Callable[[], T | None], what: str, seconds: float = DEADLINE_S) -> T:
     """Return what `poll` gives once it gives something; a falsy answer is none."""
     deadline = time.monotonic() + seconds
-    while not (found := poll()):
-        assert time.monotonic() < deadline, f"not in {seconds} s: {what}"
-        time.sleep(0.02)
-    return found
+    while True:
+        began = time.monotonic()
+        if found := poll():
+            return found
+        now = time.monotonic()
+        assert now < deadline, f"not in {seconds} s: {what}"
+        # A poll may be a whole command: what is waited for is given as much of the processors.
+        time.sleep(min(0.5, max(0.02, now - began)))
 
 
 @dataclass(frozen=True)

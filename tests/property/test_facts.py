@@ -137,8 +137,10 @@ def test_an_edit_moves_nothing_but_what_it_is_of(
     taken = fact_edits.to_take(waiting, edits)
     after = planned(edited, by_facts.taken(known(**was), taken), before)
     gone = without.entries.keys() - after.entries.keys()
-    assert fact_edits.is_all_of_them(edits, without.plan, after.plan)
-    assert gone <= edits
+    if fact_edits.is_all_of_them(edits, without.plan, after.plan):
+        assert gone <= edits
+    else:  # it is planned by none of them, as one goes along that any fact may move
+        assert {split_entry(entry)[0] for entry in gone - edits} <= {"roamer"}
 
 
 words = st.lists(

@@ -173,7 +173,8 @@ class RolloutWatch:
                 f"{', '.join(away)} are sent after {passed}",
             )
         first = next((each for each in here if each not in away), None)
-        if passed == 1 and first is not None:
+        # What was down already is sent before all others, and has nothing to lose.
+        if passed == 1 and first is not None and entry not in run.state.unproven:
             watched = self._now() - run.well.get(first, self._now())
             if watched < _SECONDS[policy["settle"]] - 0.01:
                 self._fault(
