@@ -12,6 +12,7 @@ from keyplane.parts import by_facts, fact_edits, fact_victims
 from keyplane.parts.fact_messages import FactsWaiting
 from keyplane.parts.knowing import Knowing
 from keyplane.parts.planning import Base, Planned
+from keyplane.parts.revising import Made
 from keyplane.ports import fact_order
 from keyplane.ports.inventory import StoredPlan
 from keyplane.testing.clock import ManualClock
@@ -62,7 +63,7 @@ def moved(was: dict[str, Any], now: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         (machine, fact)
         for machine in was
-        for fact in was[machine].keys() | now[machine].keys()
+        for fact in sorted(was[machine].keys() | now[machine].keys())
         if was[machine].get(fact) != now[machine].get(fact)
     ]
 
@@ -134,13 +135,15 @@ def test_an_edit_moves_nothing_but_what_it_is_of(
     without = planned(edited, known(**was), before)
     edits = fact_edits.edited(before.plan, without.plan)
     assert {split_entry(entry)[0] for entry in edits} <= {module}
-    taken = fact_edits.to_take(waiting, edits)
-    after = planned(edited, by_facts.taken(known(**was), taken), before)
-    gone = without.entries.keys() - after.entries.keys()
-    if fact_edits.is_all_of_them(edits, without.plan, after.plan):
-        assert gone <= edits
-    else:  # it is planned by none of them, as one goes along that any fact may move
-        assert {split_entry(entry)[0] for entry in gone - edits} <= {"roamer"}
+
+    async def plan(made: Made, _: StoredPlan | None, __: Base) -> Planned:
+        return planned(edited, by_facts.taken(known(**was), made.take), before)
+
+    made = Made(files=edited, newest=None, verb="apply")
+    made, after = asyncio.run(fact_edits.meant(plan, made, target, base, waiting))
+    assert without.entries.keys() - after.entries.keys() <= edits
+    assert fact_edits.is_all_of_them(edits, without.plan, after.plan)
+    assert made.take in ({}, fact_edits.to_take(waiting, edits))
 
 
 words = st.lists(
