@@ -1,17 +1,17 @@
 """What all commands that change the fleet have in common: show, ask, do, and tell."""
 
 import contextlib
+import secrets
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import click
 import msgspec
 
-from keyplane.cli import fleets, progress, reading, revisions, rows
+from keyplane.cli import fleets, progress, reading, revisions, rows, watching
 from keyplane.cli.registry import EXIT_INTERRUPTED, refused
 from keyplane.model.volumes import Choice
 from keyplane.parts import change_messages as changes
@@ -19,19 +19,11 @@ from keyplane.parts import control_messages as messages
 from keyplane.parts import descent, embedded, volume_choices
 from keyplane.parts.control_client import ControlClient, RefusedError
 from keyplane.parts.state_dir import StateDir
-from keyplane.ports.control import ControlUnreachableError
 from keyplane.ports.errors import PortError
 
 T = TypeVar("T")
 
 _CHOICES = tuple(each.value for each in Choice)
-EXIT_FAILED = 1
-EXIT_SKIPPED = 4
-EXIT_ROLLED_BACK = 5
-EXIT_ROLLBACK_FAILED = 6
-
-GONE_S = 60.0
-"""How long a controller that went away during a rollout may take to come back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +38,6 @@ class Manner:
     """What is else only recorded is sent too."""
     volumes: Mapping[str, str] = field(default_factory=dict[str, str])
     """What is to become of the data of entries that move, by how they are named."""
-
-
-class Keeping(Protocol):
-    """Who writes down how far his text came."""
-
-    @property
-    def text(self) -> StateDir:
-        """The directory that it stands in."""
-        ...
-
-    def sending(self, proposal: messages.Proposal) -> None: ...
-    def begun(self, revision: int) -> None: ...
 
 
 def _choices(
@@ -102,7 +82,7 @@ def carry_out(
     manner: Manner,
     *,
     show: Callable[[messages.Proposal], None] = progress.show_proposal,
-    keep: Keeping | None = None,
+    keep: watching.Keeping | None = None,
 ) -> int:
     """Propose it, ask, apply it, and tell what comes of it; the exit status."""
     client = embedded.controller(state)
@@ -124,7 +104,7 @@ def _carry_out(  # noqa: PLR0913, PLR0917  # what was asked, and how
     asked: changes.Asked,
     manner: Manner,
     show: Callable[[messages.Proposal], None],
-    keep: Keeping | None,
+    keep: watching.Keeping | None,
 ) -> int:
     volumes = dict(manner.volumes)
     proposal = client.propose(asked, volumes)
@@ -149,11 +129,11 @@ def _carry_out(  # noqa: PLR0913, PLR0917  # what was asked, and how
     said = _asked(proposal, manner)
     if said is None:
         click.echo("nothing was applied: say what is to become of the data, as above", err=True)
-        return EXIT_FAILED
+        return watching.EXIT_FAILED
     volumes |= said
     if not manner.yes and (proposal.said or _changes(proposal)) and not _confirmed():
         click.echo("nothing was applied", err=True)
-        return EXIT_FAILED
+        return watching.EXIT_FAILED
     order = messages.Apply(
         asked=asked,
         parent=proposal.parent,
@@ -162,11 +142,16 @@ def _carry_out(  # noqa: PLR0913, PLR0917  # what was asked, and how
         why=manner.why,
         push=manner.push,
         volumes=volumes,
+        request=secrets.token_hex(16),
     )
     if keep is None:
         keep = _Beside(client, fleets.text_here(state))
     keep.sending(proposal)
-    exit_status = watch(state, client.apply(order), as_json=manner.as_json, keep=keep)
+
+    def begin(*, repeated: bool) -> Iterator[messages.Event]:
+        return client.apply(msgspec.structs.replace(order, repeated=repeated))
+
+    exit_status = watching.watch(state, begin, as_json=manner.as_json, keep=keep)
     if isinstance(keep, _Beside) and not manner.as_json:
         keep.tell()
     return exit_status
@@ -199,39 +184,6 @@ class _Beside:
         click.echo(
             f"  revision {self.revision} is not in {where}: `keyplane export{named}` brings it there"
         )
-
-
-def watch(
-    state: StateDir,
-    begun: Iterator[messages.Event],
-    *,
-    as_json: bool,
-    keep: Keeping | None = None,
-) -> int:
-    """Show what happens in a rollout that was just begun, to its end; the exit status."""
-    events = _told(_events(state, begun), keep)
-    try:
-        end = _print_json(events) if as_json else progress.show_events(events)
-    except KeyboardInterrupt:
-        return unwatched()
-    return exit_status(end)
-
-
-def unwatched() -> int:
-    """Of a command whose watcher went away."""
-    click.echo("\nno longer watched; what was begun goes on: `keyplane status` shows it", err=True)
-    return EXIT_INTERRUPTED
-
-
-def exit_status(end: messages.Ended | None) -> int:
-    """Of a command that waited for the end of a rollout."""
-    if end is None:
-        return EXIT_FAILED
-    if end.outcome == "done":
-        return EXIT_SKIPPED if end.skipped else 0
-    return {"rolled-back": EXIT_ROLLED_BACK, "rollback-failed": EXIT_ROLLBACK_FAILED}.get(
-        end.outcome, EXIT_FAILED
-    )
 
 
 def _asked(proposal: messages.Proposal, manner: Manner) -> dict[str, str] | None:
@@ -302,76 +254,3 @@ def _ways(problem: messages.Problem, text: StateDir) -> Iterator[str]:
         )
     elif problem.code in ("target-moved", "plan-moved"):
         yield "say it again: the difference is shown anew, on top of what there is now"
-
-
-def _told(events: Iterator[messages.Event], keep: Keeping | None) -> Iterator[messages.Event]:
-    for event in events:
-        if keep is not None and isinstance(event, messages.Begun) and event.revision is not None:
-            keep.begun(event.revision)
-        yield event
-
-
-def _events(state: StateDir, begun: Iterator[messages.Event]) -> Iterator[messages.Event]:
-    """Yield what happens; a controller that comes back within a while is listened to again."""
-    ours: int | None = None
-    try:
-        for event in begun:
-            ours = event.rollout if isinstance(event, messages.Begun) else ours
-            yield event
-            if isinstance(event, messages.Ended):
-                return
-    except ControlUnreachableError as error:
-        if ours is None:
-            raise ControlUnreachableError(
-                f"the controller went away before it said that it took this ({error}): "
-                "`keyplane history` shows whether it did; saying it again does what is left"
-            ) from error
-    click.echo("  the controller went away; waiting for it to come back", err=True)
-    yield from _followed(state, ours)
-
-
-def _followed(state: StateDir, ours: int | None) -> Iterator[messages.Event]:
-    """Go on with a rollout; the end of another is not its own."""
-    deadline = time.monotonic() + GONE_S
-    while True:
-        try:
-            for event in ControlClient(state.control_socket).follow():
-                deadline = time.monotonic() + GONE_S
-                if isinstance(event, messages.Begun) and event.rollout != ours:
-                    yield _overtaken(event.rollout)
-                    return
-                yield event
-                if isinstance(event, messages.Ended):
-                    return
-        except ControlUnreachableError:
-            if not embedded.is_up(state):
-                raise ControlUnreachableError(
-                    "the control plane was stopped before the rollout came to its end: "
-                    f"`keyplane up {state.fleet}` goes on with it"
-                ) from None
-        if time.monotonic() > deadline:
-            raise ControlUnreachableError(
-                f"nothing more was heard of the rollout in {GONE_S:.0f} s: `keyplane status`"
-            )
-        time.sleep(0.1)
-
-
-def _overtaken(other: int) -> messages.Ended:
-    return messages.Ended(
-        outcome="superseded",
-        started=0,
-        restarted=0,
-        reloaded=0,
-        stopped=0,
-        untouched=0,
-        milliseconds=0,
-        why=f"rollout {other} took over while the controller was away; what this one did is not known",
-    )
-
-
-def _print_json(events: Iterator[messages.Event]) -> messages.Ended | None:
-    for event in events:
-        click.echo(msgspec.json.encode(event).decode())
-        if isinstance(event, messages.Ended):
-            return event
-    return None

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from keyplane.cli import asking, fleets, reading, rows
+from keyplane.cli import fleets, reading, rows, watching
 from keyplane.parts import change_messages as changes
 from keyplane.parts import descent, embedded, main
 from keyplane.parts.control_client import ControlClient, RefusedError
@@ -83,7 +83,7 @@ def _refuse(text: StateDir, paths: tuple[str, ...], revision: int) -> NoReturn:
         "  resolution: `--force` writes over what stands there",
         err=True,
     )
-    sys.exit(asking.EXIT_FAILED)
+    sys.exit(watching.EXIT_FAILED)
 
 
 def _tell(directory: Path, revision: int, done: dict[str, tuple[str, ...]]) -> None:

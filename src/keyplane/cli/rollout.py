@@ -1,5 +1,6 @@
 """`keyplane rollout`: how edits went over the machines, and a person's word on that."""
 
+import secrets
 import sys
 import time
 from collections.abc import Iterator
@@ -9,7 +10,8 @@ from typing import Literal, TypeVar
 import click
 import msgspec
 
-from keyplane.cli import ages, asking, fleets, progress, reading, rows, screen
+from keyplane.cli import ages, fleets, progress, reading, rows, screen, watching
+from keyplane.parts import control_messages as messages
 from keyplane.parts import embedded, rollout_messages
 from keyplane.parts.control_client import ControlClient
 from keyplane.ports.control import ControlUnreachableError
@@ -73,14 +75,14 @@ def show(number: int | None, directory: Path | None, *, follow: bool, as_json: b
     if follow and found.rollout.open and not as_json and sys.stdout.isatty():
         sys.exit(_follow(client, found))
     if follow and found.rollout.open:
-        sys.exit(asking.watch(state, client.follow(), as_json=as_json))
+        sys.exit(watching.follow(state, as_json=as_json))
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
     else:
         for line in lines(found):
             click.echo(line)
     if follow:
-        sys.exit(asking.exit_status(found.end))
+        sys.exit(watching.exit_status(found.end))
 
 
 def _follow(client: ControlClient, found: rollout_messages.RolloutView) -> int:
@@ -100,10 +102,10 @@ def _follow(client: ControlClient, found: rollout_messages.RolloutView) -> int:
                     drawn.draw([f"{click.style('x', fg='red')} {trouble}; what was:", *shown])
                     time.sleep(FOLLOW_S)
     except KeyboardInterrupt:
-        return asking.unwatched()
+        return watching.unwatched()
     for line in shown:
         click.echo(line)
-    return asking.exit_status(found.end)
+    return watching.exit_status(found.end)
 
 
 def at_work(found: rollout_messages.RolloutView) -> Iterator[str]:
@@ -183,4 +185,9 @@ def say(
 def again(directory: Path | None, asked: rollout_messages.Again, *, as_json: bool) -> int:
     state = fleets.state_of(directory)
     client: ControlClient = embedded.controller(state)
-    return asking.watch(state, client.again(asked), as_json=as_json)
+    asked = msgspec.structs.replace(asked, request=secrets.token_hex(16))
+
+    def begin(*, repeated: bool) -> Iterator[messages.Event]:
+        return client.again(msgspec.structs.replace(asked, repeated=repeated))
+
+    return watching.watch(state, begin, as_json=as_json)

@@ -43,6 +43,7 @@ class Committing:
         why: str,
         push: bool,
         volumes: Mapping[str, str],
+        request: str = "",
     ) -> AsyncIterator[messages.Event]:
         """Yields what happens then; raises TargetMovedError and its like where it is too late.
 
@@ -90,6 +91,7 @@ class Committing:
                 transfers=decided.transfers,
             ),
             volumes=decided.change,
+            request=request,
         )
 
     async def _keep_archives(self, planned: Planned) -> None:

@@ -72,6 +72,10 @@ class Apply(msgspec.Struct, frozen=True, kw_only=True):
     volumes: dict[str, str] = {}
     """By entry, `INSTANCE:ROLE`, instance, or `*` for all: `hand-over`, `restore`,
     `restore:BACKUP` or `start-empty`."""
+    request: str = ""
+    """Names this request among all."""
+    repeated: bool = False
+    """It was said before, and nobody heard what became of it: if it was taken, it is that one."""
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True, tag_field="event", tag="begun"):

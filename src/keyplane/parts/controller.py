@@ -220,6 +220,9 @@ class Controller:
     async def apply(self, request: messages.Apply, *, who: str) -> AsyncIterator[messages.Event]:
         """Commit the text as the target and follow its rollout. Refused before anything is done."""
         async with self.work:
+            taken = await self._rolling.taken(request.request) if request.repeated else None
+            if taken is not None:
+                return taken
             made = await self._revising.made(request.asked)
             target = await self._inventory.target()
             if (request.revision, request.parent) != (
@@ -246,6 +249,7 @@ class Controller:
                     why=request.why,
                     push=request.push,
                     volumes=request.volumes,
+                    request=request.request,
                 )
             except (TargetMovedError, RevisionMovedError, BaseMovedError) as error:
                 raise _refused("target-moved", str(error)) from error

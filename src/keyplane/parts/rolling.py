@@ -107,6 +107,7 @@ class Rolling:
         terms: Terms,
         change: Change | None = None,
         volumes: OrderChange | None = None,
+        request: str = "",
     ) -> AsyncIterator[messages.Event]:
         """Commit the target and start towards it; one that is open ends as superseded.
 
@@ -135,6 +136,7 @@ class Rolling:
                     at_ms=self._clock.now_ms(),
                     change=change,
                     volumes=volumes,
+                    request=request,
                 )
                 await self._close_superseded(row, "" if change is None else change.verb)
                 self._take_up(row, state, stored)
@@ -221,6 +223,12 @@ class Rolling:
                 return self._listen()
         latest, target = await self._inventory.rollout(), await self._inventory.target()
         return telling.only(*rolling_state.last_end(latest, target))
+
+    async def taken(self, request: str) -> AsyncIterator[messages.Event] | None:
+        """What `follow` yields, where the latest is what this request began."""
+        latest = await self._inventory.rollout()
+        is_so = latest is not None and latest.request == request
+        return await self.follow() if is_so else None
 
     def _listen(self) -> AsyncIterator[messages.Event]:
         assert self._state is not None

@@ -74,3 +74,6 @@ class Again(msgspec.Struct, frozen=True, kw_only=True):
     all: bool = False
     behind: bool = False
     why: str = ""
+    request: str = ""
+    repeated: bool = False
+    """As of `Apply`."""

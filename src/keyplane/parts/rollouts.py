@@ -130,7 +130,8 @@ class Rollouts:
     async def again(self, asked: rollout_messages.Again) -> AsyncIterator[messages.Event]:
         """Begin a rollout to the same target, for what is not there yet."""
         async with self.work:
-            return await self._again(asked)
+            taken = await self.rolling.taken(asked.request) if asked.repeated else None
+            return await self._again(asked) if taken is None else taken
 
     async def _again(self, asked: rollout_messages.Again) -> AsyncIterator[messages.Event]:
         latest, latest_state = await self._find(None)
@@ -156,6 +157,7 @@ class Rollouts:
                 transfers=decided.transfers,
             ),
             volumes=decided.change,
+            request=asked.request,
         )
         _, state = await self._find(None)
         about = {"machines": sorted(named)} if named else {"rollout": asked.retry}

@@ -229,6 +229,8 @@ class StoredRollout:
 
     Empty in all but the latest.
     """
+    request: str = ""
+    """By whose name it was asked for: the same request again is for this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +280,7 @@ class Inventory(Leases, Guarding, VolumeOrders, Protocol):
         at_ms: int,
         change: Change | None = None,
         volumes: OrderChange | None = None,
+        request: str = "",
     ) -> StoredRollout:
         """Make the plan the target and open its rollout, closing one that is open.
 

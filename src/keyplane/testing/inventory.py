@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from keyplane.model.declaration import Report, Word
-from keyplane.model.names import Digest, EntryId, MachineName, split_entry
+from keyplane.model.names import Digest, EntryId, MachineName
 from keyplane.model.volumes import OrderChange
 from keyplane.ports import fact_order, inventory, ordering
 from keyplane.ports.fact_order import StoredFacts
@@ -162,6 +162,7 @@ class MemoryInventory(volume_orders.InMemory):
         at_ms: int,
         change: inventory.Change | None = None,
         volumes: OrderChange | None = None,
+        request: str = "",
     ) -> inventory.StoredRollout:
         truth = self._write()
         assert stored.plan.entries.keys() == stored.entries.keys()
@@ -197,11 +198,12 @@ class MemoryInventory(volume_orders.InMemory):
             open=True,
             state=rollout,
             base=dict(base),
+            request=request,
         )
         truth.rollouts.pop(number - ordering.ROLLOUTS_KEPT, None)
         if change is not None:
             if change.forgets is not None:
-                self._forget_machine(change.forgets)
+                truth.forget(change.forgets)
             detail = change.audited(stored.revision, generation, number)
             truth.audit.append((at_ms, who, change.verb, detail))
             for machine, said in change.facts.items():
@@ -381,14 +383,6 @@ class MemoryInventory(volume_orders.InMemory):
         cordons.pop(machine, None)
         if cordon is not None:
             cordons[machine] = cordon
-
-    def _forget_machine(self, machine: MachineName) -> None:
-        truth = self._write()
-        truth.reports.pop(machine, None)
-        truth.lives.pop(machine, None)
-        truth.cordons.pop(machine, None)
-        for entry in [each for each in truth.permits if split_entry(each)[2] == machine]:
-            del truth.permits[entry]
 
     async def audit(self, *, who: str, what: str, detail: Json, at_ms: int) -> None:
         self._write().audit.append((at_ms, who, what, detail))

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keyplane.model.declaration import Word
-from keyplane.model.names import Digest, EntryId, MachineName
+from keyplane.model.names import Digest, EntryId, MachineName, split_entry
 from keyplane.ports import inventory, ordering
 from keyplane.ports.fact_order import StoredFacts
 from keyplane.ports.guarding import Cordon
@@ -60,6 +60,14 @@ class Truth:
     cordons: dict[MachineName, Cordon] = field(default_factory=dict[MachineName, Cordon])
     volumes: volume_orders.Kept = field(default_factory=volume_orders.Kept)
     outage: str | None = None
+
+    def forget(self, machine: MachineName) -> None:
+        """One that will not be heard again."""
+        self.reports.pop(machine, None)
+        self.lives.pop(machine, None)
+        self.cordons.pop(machine, None)
+        for entry in [each for each in self.permits if split_entry(each)[2] == machine]:
+            del self.permits[entry]
 
 
 KEPT = (

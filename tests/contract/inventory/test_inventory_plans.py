@@ -26,6 +26,7 @@ async def commit(
         base=given.get("base", {}),  # type: ignore[arg-type]
         who="ada",
         at_ms=5,
+        request=str(given.get("request", "")),
     )
 
 
@@ -170,6 +171,16 @@ async def test_a_new_rollout_closes_the_open_one(inventory: Inventory) -> None:
     assert await inventory.rollout() == await inventory.rollout(2) == second
     assert second.number == 2
     assert await inventory.rollout(3) is None
+
+
+async def test_a_rollout_keeps_by_which_request_it_began(inventory: Inventory) -> None:
+    made = await commit(inventory, stored("1", {"a": "1"}), request="it")
+    assert made.request == "it"
+    assert await inventory.rollout() == made
+    await commit(inventory, stored("2", {"a": "2"}), "1")
+    latest = await inventory.rollout()
+    assert latest is not None
+    assert latest.request == ""
 
 
 async def test_a_rollout_keeps_the_base_that_it_began_with(inventory: Inventory) -> None:

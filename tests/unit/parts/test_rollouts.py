@@ -3,6 +3,7 @@
 import asyncio
 from typing import Literal
 
+import msgspec
 import pytest
 
 from keyplane.documents.reading import Reading
@@ -94,6 +95,30 @@ async def test_a_retry_tries_what_failed_and_then_sends_the_rest() -> None:
     end = (await all_of(events))[-1]
     assert isinstance(end, messages.Ended)
     assert end.outcome == "done"
+
+
+async def test_a_request_that_is_repeated_begins_nothing_more() -> None:
+    """Nobody had heard that it was taken: now its rollout is told of, open or ended."""
+    desk = Desk()
+    await desk.failed()
+    asked = Again(retry=1, who="ada", request="first")
+    await desk.rollouts.again(asked)
+    repeated = msgspec.structs.replace(asked, repeated=True)
+    events = await desk.rollouts.again(repeated)
+    await desk.report(ALPHA)
+    await desk.report(BETA)
+    for told in (await all_of(events), await all_of(await desk.rollouts.again(repeated))):
+        assert isinstance(told[0], messages.Begun)
+        assert isinstance(told[-1], messages.Ended)
+        assert (told[0].rollout, told[-1].outcome) == (2, "done")
+    assert await desk.number() == 2
+
+
+async def test_a_repeated_request_that_was_not_taken_is_taken_now() -> None:
+    desk = Desk()
+    await desk.failed()
+    await desk.rollouts.again(Again(retry=1, who="ada", request="it", repeated=True))
+    assert await desk.number() == 2
 
 
 async def test_a_retry_is_refused_where_another_has_what_was_left() -> None:

@@ -167,6 +167,7 @@ class SqlInventory:
         at_ms: int,
         change: port.Change | None = None,
         volumes: OrderChange | None = None,
+        request: str = "",
     ) -> port.StoredRollout:
         assert stored.plan.entries.keys() == stored.entries.keys()
         values = codec.parts(stored)
@@ -203,6 +204,7 @@ class SqlInventory:
                 open=True,
                 state=rollout,
                 base=base,
+                request=request,
             )
             parent_seq = None if target is None else target["seq"]
             await rollouts.begin(

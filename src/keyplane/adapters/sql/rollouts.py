@@ -64,6 +64,7 @@ def from_row(found: Found) -> inventory.StoredRollout:
         open=found.row["open"],
         state=found.row["state"],
         base=codec.entries(found.base),
+        request=found.row["request"],
     )
 
 
@@ -100,6 +101,7 @@ async def begin(
             open=made.open,
             state=made.state,
             base_plan=parent,
+            request=made.request,
         )
     )
     if differences:

@@ -7,7 +7,7 @@ to but without `until`; so a commit writes what moved and nothing else.
 
 import sqlalchemy as sa
 
-VERSION = "0007"
+VERSION = "0008"
 """The newest migration, after which the tables are as this module says."""
 
 VERSION_TABLE = "keyplane_version"
@@ -100,6 +100,7 @@ rollouts = sa.Table(
     sa.Column("open", sa.Boolean, nullable=False),
     sa.Column("state", sa.LargeBinary, nullable=False),
     sa.Column("base_plan", sa.Integer, sa.ForeignKey(plans.c.seq)),
+    sa.Column("request", sa.Text, nullable=False, server_default=""),
 )
 """`base_plan` is the parent, of the latest rollout only: its base is told as differences from it."""
 

@@ -140,6 +140,7 @@ class LifeInventory:
         at_ms: int,
         change: inventory.Change | None = None,
         volumes: OrderChange | None = None,
+        request: str = "",
     ) -> inventory.StoredRollout:
         async def commit() -> inventory.StoredRollout:
             known = await self._under.facts()
@@ -152,6 +153,7 @@ class LifeInventory:
                 at_ms=at_ms,
                 change=change,
                 volumes=volumes,
+                request=request,
             )
             reports = await self._under.reports()
             is_running = any(each.report.entries for each in reports.values())

@@ -1,0 +1,80 @@
+"""A rollout is watched to its end, whatever becomes of the controller meanwhile."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from keyplane.cli import watching
+from keyplane.parts import control_messages as messages
+from keyplane.parts import embedded
+from keyplane.parts.state_dir import StateDir
+from keyplane.ports.control import ControlUnreachableError
+
+BEGUN = messages.Begun(rollout=4, entries=1)
+DONE = messages.Ended(
+    outcome="done",
+    started=0,
+    restarted=1,
+    reloaded=0,
+    stopped=0,
+    untouched=0,
+    milliseconds=0,
+)
+Answer = Callable[[], Iterator[messages.Event]]
+
+
+def taken() -> Iterator[messages.Event]:
+    yield BEGUN
+    yield DONE
+
+
+def closed() -> Iterator[messages.Event]:
+    """As a controller that is told to end closes its streams, before it said anything."""
+    yield from ()
+
+
+def killed() -> Iterator[messages.Event]:
+    raise ControlUnreachableError("the controller does not answer")
+    yield BEGUN
+
+
+@pytest.fixture
+def is_up(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the control plane is there, from now on."""
+    is_so = [True]
+    monkeypatch.setattr(embedded, "is_up", lambda _: is_so[0])
+    return is_so
+
+
+def watch(folder: Path, *answers: Answer) -> tuple[int, list[bool]]:
+    """The exit status, and of each time it was asked whether it was said to be a repetition."""
+    asked: list[bool] = []
+
+    def begin(*, repeated: bool) -> Iterator[messages.Event]:
+        asked.append(repeated)
+        return answers[len(asked) - 1]()
+
+    return watching.watch(StateDir(folder), begin, as_json=True), asked
+
+
+@pytest.mark.usefixtures("is_up")
+@pytest.mark.parametrize("lost", [closed, killed])
+def test_one_that_went_away_before_it_said_anything_is_asked_again(
+    tmp_path: Path, lost: Answer
+) -> None:
+    assert watch(tmp_path, taken) == (0, [False])
+    assert watch(tmp_path, lost, taken) == (0, [False, True])
+
+
+@pytest.mark.usefixtures("is_up")
+def test_one_that_goes_away_each_time_is_not_asked_for_ever(tmp_path: Path) -> None:
+    """What is asked may be what kills it."""
+    with pytest.raises(ControlUnreachableError, match="`keyplane history` shows whether it did"):
+        watch(tmp_path, closed, killed, taken)
+
+
+def test_one_that_was_stopped_is_not_waited_for(tmp_path: Path, is_up: list[bool]) -> None:
+    is_up[0] = False
+    with pytest.raises(ControlUnreachableError, match="before it said that it took this"):
+        watch(tmp_path, closed, taken)
