@@ -20,6 +20,9 @@ EXIT_SKIPPED = 4
 EXIT_ROLLED_BACK = 5
 EXIT_ROLLBACK_FAILED = 6
 
+TRIES = 3
+"""So many lives of a controller may end while they are asked: what is asked may be what ends them."""
+
 GONE_S = 60.0
 """How long a controller that went away during a rollout may take to come back."""
 
@@ -96,13 +99,15 @@ def _told(events: Iterator[messages.Event], keep: Keeping | None) -> Iterator[me
 def _events(state: StateDir, begin: Begin) -> Iterator[messages.Event]:
     """Yield what happens; a controller that comes back within a while is listened to again.
 
-    One that had not said yet that it took this is asked once more.
+    One that had not said yet that it took this is asked once more, in its next life.
     """
     ours: int | None = None
-    for repeated in (False, True):
-        lost = "it ended"
+    lost = "it ended"
+    for attempt in range(TRIES):
+        if attempt > 0:
+            embedded.controller(state)  # a socket that is being closed may still take a connection
         try:
-            for event in begin(repeated=repeated):
+            for event in begin(repeated=attempt > 0):
                 ours = event.rollout if isinstance(event, messages.Begun) else ours
                 yield event
                 if isinstance(event, messages.Ended):
@@ -117,7 +122,7 @@ def _events(state: StateDir, begin: Begin) -> Iterator[messages.Event]:
             return
         if not embedded.is_up(state):
             break
-        if not repeated:
+        if attempt == 0:
             click.echo("  the controller went away; asking it again once it is back", err=True)
     raise ControlUnreachableError(
         f"the controller went away before it said that it took this ({lost}): "

@@ -44,6 +44,7 @@ def is_up(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether the control plane is there, from now on."""
     is_so = [True]
     monkeypatch.setattr(embedded, "is_up", lambda _: is_so[0])
+    monkeypatch.setattr(embedded, "controller", lambda _: None)
     return is_so
 
 
@@ -65,13 +66,14 @@ def test_one_that_went_away_before_it_said_anything_is_asked_again(
 ) -> None:
     assert watch(tmp_path, taken) == (0, [False])
     assert watch(tmp_path, lost, taken) == (0, [False, True])
+    assert watch(tmp_path, lost, lost, taken) == (0, [False, True, True])
 
 
 @pytest.mark.usefixtures("is_up")
 def test_one_that_goes_away_each_time_is_not_asked_for_ever(tmp_path: Path) -> None:
     """What is asked may be what kills it."""
     with pytest.raises(ControlUnreachableError, match="`keyplane history` shows whether it did"):
-        watch(tmp_path, closed, killed, taken)
+        watch(tmp_path, closed, killed, killed, taken)
 
 
 def test_one_that_was_stopped_is_not_waited_for(tmp_path: Path, is_up: list[bool]) -> None:
