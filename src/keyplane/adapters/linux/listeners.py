@@ -6,40 +6,16 @@ Where we may not look into a process, it is known by its account at most.
 import contextlib
 import ipaddress
 import os
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from urllib import parse
 
-from keyplane.adapters.linux import accounts, leftovers, strays
+from keyplane.adapters.linux import accounts, leftovers, socket_tables, strays
+from keyplane.adapters.linux.socket_tables import TCP, Address, Listener, Protocol
 from keyplane.adapters.linux.state_root import entry_of
 
 _ANCESTORS_MAX = 64
 """Deeper than any process tree that is no loop of a race."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Protocol:
-    """What the kernel tells of its sockets, and where."""
-
-    name: str
-    files: tuple[str, ...]
-    listens: str
-    """The state of a socket to which anybody may come."""
-
-
-TCP = Protocol(name="tcp", files=("tcp", "tcp6"), listens="0A")
-UDP = Protocol(name="udp", files=("udp", "udp6"), listens="07")
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
-    address: Address
-    port: int
-    uid: int
-    inode: int
 
 
 def at(ports: Collection[int], address: str | None, protocol: Protocol = TCP) -> list[Listener]:
@@ -47,20 +23,21 @@ def at(ports: Collection[int], address: str | None, protocol: Protocol = TCP) ->
     ours = _address(address)
     return [
         each
-        for each in _all(protocol)
+        for each in socket_tables.listening(protocol)
         if each.port in ports and (each.address.is_unspecified or each.address == ours)
     ]
 
 
 def foreign(
-    ports: Collection[int], address: str | None, shims: Collection[int], protocol: Protocol
+    held: Mapping[Protocol, Collection[int]], address: str | None, shims: Collection[int]
 ) -> str | None:
     """Who holds one of the ports and is no child of one of our shims; None if nobody does."""
-    for each in at(ports, address, protocol) if ports else ():
-        holders = list(_holders(each.inode))
-        if not any(_descends(pid, shims) for pid in holders):
-            port = f"port {each.port}" if protocol is TCP else f"port {each.port} of UDP"
-            return f"{port} is held by {_named(each, holders)}"
+    for protocol, ports in held.items():
+        for each in at(ports, address, protocol) if ports else ():
+            holders = list(_holders(each.inode))
+            if not any(_descends(pid, shims) for pid in holders):
+                port = f"port {each.port}" if protocol is TCP else f"port {each.port} of UDP"
+                return f"{port} is held by {_named(each, holders)}"
     return None
 
 
@@ -96,39 +73,9 @@ def marked(ports: Collection[int], address: str | None) -> Iterator[tuple[int, P
 
 def _address(text: str | None) -> Address | None:
     try:
-        return None if text is None else _plain(ipaddress.ip_address(text))
+        return None if text is None else socket_tables.plain(ipaddress.ip_address(text))
     except ValueError:
         return None  # a name: who it is now may not be who it is to the unit
-
-
-def _plain(address: Address) -> Address:
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
-
-
-def _all(protocol: Protocol) -> Iterator[Listener]:
-    for name in protocol.files:
-        try:
-            lines = Path(f"/proc/self/net/{name}").read_text(encoding="ascii").splitlines()[1:]
-        except OSError:
-            continue
-        for line in lines:
-            fields = line.split()
-            if fields[3] == protocol.listens:
-                place, _, port = fields[1].partition(":")
-                yield Listener(
-                    address=_plain(_decoded(place)),
-                    port=int(port, 16),
-                    uid=int(fields[7]),
-                    inode=int(fields[9]),
-                )
-
-
-def _decoded(text: str) -> Address:
-    """The kernel writes words of four bytes in its own order."""
-    words = bytes.fromhex(text)
-    ordered = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
-    return ipaddress.ip_address(ordered)
 
 
 def _holders(inode: int) -> Iterator[int]:

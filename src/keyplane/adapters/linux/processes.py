@@ -29,6 +29,7 @@ from keyplane.adapters.linux import (
 )
 from keyplane.adapters.linux.run_status import RunStatus
 from keyplane.adapters.linux.shim_command import Placement
+from keyplane.adapters.linux.socket_tables import TCP, UDP
 from keyplane.adapters.linux.state_root import RunId
 from keyplane.model.declaration import Health, Reload
 from keyplane.model.host import LogLine, ObservedProcess, ProcessSpec
@@ -356,12 +357,11 @@ class LinuxProcesses:
     def _check_ports(self, run: RunId, spec: ProcessSpec) -> None:
         if not spec.ports and not spec.udp_ports:
             return
-        shims = self._shims(spec.entry)
-        for protocol, ports in ((listeners.TCP, spec.ports), (listeners.UDP, spec.udp_ports)):
-            held = listeners.foreign(ports, spec.address, shims, protocol)
-            if held is not None:
-                self._begin_log(run)
-                raise PortHeldError(held)
+        ports = {TCP: spec.ports, UDP: spec.udp_ports}
+        held = listeners.foreign(ports, spec.address, self._shims(spec.entry))
+        if held is not None:
+            self._begin_log(run)
+            raise PortHeldError(held)
 
     def _shims(self, entry: EntryId, *, apart_from: RunId | None = None) -> list[int]:
         """Of all units of an entry that run, but for other runs of the one that is named."""
