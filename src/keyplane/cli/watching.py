@@ -132,13 +132,14 @@ def _events(state: StateDir, begin: Begin) -> Iterator[messages.Event]:
 
 def _followed(state: StateDir, ours: int) -> Iterator[messages.Event]:
     """Go on with a rollout; the end of another is not its own."""
+    client = ControlClient(state.control_socket)
     deadline = time.monotonic() + GONE_S
     while True:
         try:
-            for event in ControlClient(state.control_socket).follow():
+            for event in client.follow():
                 deadline = time.monotonic() + GONE_S
                 if isinstance(event, messages.Begun) and event.rollout != ours:
-                    yield _overtaken(event.rollout)
+                    yield _end_of(client, ours, event.rollout)
                     return
                 yield event
                 if isinstance(event, messages.Ended):
@@ -156,16 +157,14 @@ def _followed(state: StateDir, ours: int) -> Iterator[messages.Event]:
         time.sleep(0.1)
 
 
-def _overtaken(other: int) -> messages.Ended:
-    return messages.Ended(
-        outcome="superseded",
-        started=0,
-        restarted=0,
-        reloaded=0,
-        stopped=0,
-        untouched=0,
-        milliseconds=0,
-        why=f"rollout {other} took over while the controller was away; what this one did is not known",
+def _end_of(client: ControlClient, ours: int, newer: int) -> messages.Ended:
+    """Of one that ended while nobody was heard, and after which another began."""
+    end = client.rollout(ours).end
+    assert end is not None, "only the latest is open"
+    if end.outcome != "superseded":
+        return end
+    return msgspec.structs.replace(
+        end, why=f"rollout {newer} took this one over, and does what was left of it"
     )
 
 

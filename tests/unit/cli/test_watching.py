@@ -1,15 +1,20 @@
 """A rollout is watched to its end, whatever becomes of the controller meanwhile."""
 
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
+import msgspec
 import pytest
 
 from keyplane.cli import watching
 from keyplane.parts import control_messages as messages
 from keyplane.parts import embedded
+from keyplane.parts.rollout_messages import RolloutRow, RolloutView
 from keyplane.parts.state_dir import StateDir
 from keyplane.ports.control import ControlUnreachableError
+from tests.unit.parts.test_control_client import controllers
 
 BEGUN = messages.Begun(rollout=4, entries=1)
 DONE = messages.Ended(
@@ -48,6 +53,24 @@ def is_up(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return is_so
 
 
+def told(*messages_: msgspec.Struct) -> Callable[[socket.socket], None]:
+    """A controller that answers one question so."""
+
+    def live(connection: socket.socket) -> None:
+        with connection:
+            connection.recv(65536)
+            body = b"".join(msgspec.json.encode(each) + b"\n" for each in messages_)
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + body)
+
+    return live
+
+
+def begun_and_lost() -> Iterator[messages.Event]:
+    yield BEGUN
+    raise ControlUnreachableError("the controller does not answer")
+
+
 def watch(folder: Path, *answers: Answer) -> tuple[int, list[bool]]:
     """The exit status, and of each time it was asked whether it was said to be a repetition."""
     asked: list[bool] = []
@@ -80,3 +103,38 @@ def test_one_that_was_stopped_is_not_waited_for(tmp_path: Path, is_up: list[bool
     is_up[0] = False
     with pytest.raises(ControlUnreachableError, match="before it said that it took this"):
         watch(tmp_path, closed, taken)
+
+
+@pytest.mark.usefixtures("is_up")
+@pytest.mark.parametrize(
+    ("outcome", "exit_status", "said"),
+    [("done", 0, ""), ("superseded", 1, "rollout 5 took this one over")],
+)
+def test_how_it_ended_is_told_though_another_began_meanwhile(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    outcome: Literal["done", "superseded"],
+    exit_status: int,
+    said: str,
+) -> None:
+    """Nobody was there to hear it when the controller was away: it is asked for."""
+    row = RolloutRow(
+        number=4,
+        state=outcome,
+        open=False,
+        who="ada",
+        created_ms=0,
+        generation="",
+        step=1,
+        steps=1,
+        said="",
+    )
+    view = RolloutView(rollout=row, machines=[], end=msgspec.structs.replace(DONE, outcome=outcome))
+    path = StateDir(tmp_path).control_socket
+    path.parent.mkdir(parents=True)
+    newer = messages.Begun(rollout=5, entries=1)
+    with controllers(path, told(newer, DONE), told(view)):
+        assert watch(tmp_path, begun_and_lost) == (exit_status, [False])
+    end = msgspec.json.decode(capsys.readouterr().out.splitlines()[-1])
+    assert (end["event"], end["outcome"]) == ("end", outcome)
+    assert said in end["why"]
