@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from keyplane.cli import fleets, progress, reading, revisions, rows, watching
+from keyplane.cli import faults, fleets, progress, reading, revisions, rows, watching
 from keyplane.cli.registry import EXIT_INTERRUPTED, refused
 from keyplane.model.volumes import Choice
 from keyplane.parts import change_messages as changes
@@ -48,7 +48,7 @@ def _choices(
     for each in said:
         name, _, choice = each.rpartition("=")
         if choice.partition(":")[0] not in _CHOICES:
-            raise click.BadParameter(f"`{choice}` is none of {', '.join(_CHOICES)}")
+            raise faults.UnusableError(f"--volumes: `{choice}` is none of {', '.join(_CHOICES)}")
         found[name or volume_choices.ALL] = choice
     return found
 
@@ -214,7 +214,7 @@ def _changes(proposal: messages.Proposal) -> bool:
 
 def _confirmed() -> bool:
     if not sys.stdin.isatty():
-        reading.refuse("nobody is there to be asked: `--yes` applies without a question")
+        reading.refuse("nobody is there to be asked", "`--yes` applies without a question")
     return _answer(lambda: click.confirm("Apply?"))
 
 
@@ -229,8 +229,7 @@ def _answer(ask: Callable[[], T]) -> T:
 
 def _show_refusal(problem: messages.Problem) -> None:
     rows.show(problem.diagnostics)
-    mark = click.style("x", fg="red")
-    click.echo(f"{mark} {rows.plain(problem.message)}", err=True)
+    faults.tell(rows.plain(problem.message))
     if problem.diagnostics or problem.edits or problem.difference:
         click.echo("nothing was applied", err=True)
     for edited in problem.edits:

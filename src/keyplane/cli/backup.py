@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from keyplane.cli import backups, fleets, reading, registry, rows
+from keyplane.cli import backups, faults, fleets, reading, registry, rows
 from keyplane.parts import embedded, volume_messages
 from keyplane.parts.control_client import ControlClient
 
@@ -38,7 +38,7 @@ def command(entry: str, directory: Path | None, *, wait_s: int, as_json: bool) -
     asked = client.back_up(volume_messages.BackUp(entry=entry))
     found = _await(client, asked, wait_s)
     if isinstance(found, str):
-        click.echo(f"{click.style('x', fg='red')} {entry}: {rows.plain(found)}", err=True)
+        faults.tell(f"{entry}: {rows.plain(found)}")
         sys.exit(registry.EXIT_FAILED)
     if as_json:
         click.echo(msgspec.json.encode(found).decode())

@@ -8,7 +8,6 @@ import msgspec
 
 from keyplane.cli import ages, fleets, reading, rows
 from keyplane.parts import embedded, volume_messages
-from keyplane.parts.control_client import RefusedError
 from keyplane.parts.state_dir import StateDir
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -31,10 +30,7 @@ def command(directory: Path | None, *, forget: int | None, as_json: bool) -> Non
     if forget is None:
         found = client.backups()
     else:
-        try:
-            found = client.forget_backup(volume_messages.Forget(backup=forget))
-        except RefusedError as error:
-            raise click.UsageError(str(error)) from error
+        found = client.forget_backup(volume_messages.Forget(backup=forget))
     if as_json:
         click.echo(msgspec.json.encode(found).decode())
     else:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import click
 
-from keyplane.cli import progress, rows, status_view
+from keyplane.cli import faults, progress, rows, status_view
 from keyplane.cli.registry import EXIT_FAILED
 from keyplane.parts import control_messages as messages
 from keyplane.parts import embedded
@@ -61,14 +61,13 @@ def on_the_way(status: messages.Status, *, failed: bool = False) -> Iterator[str
 
 
 def _told(status: messages.Status, left: set[str]) -> int:
-    mark = click.style("x", fg="red")
     failed = False
     for entry in status.entries:
         if entry.entry in left:
-            click.echo(f"{mark} {entry.entry} is {entry.state} after {WAIT_S:.0f} s", err=True)
+            faults.tell(f"{entry.entry} is {entry.state} after {WAIT_S:.0f} s")
         elif entry.state != "failed":
             continue
         failed = True
         for cause in status_view.causes(entry):
-            click.echo(f"{mark} {entry.entry}: {rows.plain(cause)}", err=True)
+            faults.tell(f"{entry.entry}: {rows.plain(cause)}")
     return EXIT_FAILED if failed else 0

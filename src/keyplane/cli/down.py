@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from keyplane.cli import fleets, rows
+from keyplane.cli import faults, fleets, rows
 from keyplane.parts import embedded, state_dir
 from keyplane.parts.main import local
 
@@ -19,7 +19,7 @@ def command(directory: Path | None, *, units: bool) -> None:
     """
     try:
         state = fleets.state_of(directory)
-    except click.UsageError:
+    except faults.UnusableError:
         state = state_dir.of_fleet(directory or Path())
         if not local.has_strays(state):
             raise

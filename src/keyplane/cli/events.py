@@ -10,7 +10,7 @@ from typing import Any
 import click
 import msgspec
 
-from keyplane.cli import fleets, reading, rows, since
+from keyplane.cli import faults, fleets, reading, rows, since
 from keyplane.model.occurrence import Occurrence
 from keyplane.parts import embedded, occurrence_messages
 
@@ -56,9 +56,11 @@ def command(  # noqa: PLR0913  # each is a flag
     With --json one object; with --follow too, one a line.
     """
     if entry is None and machine is None:
-        raise click.UsageError("name an entry such as mygame-eu:server@alpha, or --machine NAME")
+        raise faults.UnusableError(
+            "name an entry such as mygame-eu:server@alpha, or --machine NAME"
+        )
     if entry is not None and machine is not None:
-        raise click.UsageError("name an entry or --machine NAME, and not both")
+        raise faults.UnusableError("name an entry or --machine NAME, and not both")
     asked = occurrence_messages.OccurrencesAsked(
         entry=entry, machine=machine, since_ms=since.since_ms(begin), limit=lines
     )

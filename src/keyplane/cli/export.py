@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from keyplane.cli import fleets, reading, rows, watching
+from keyplane.cli import faults, fleets, reading, rows, watching
 from keyplane.parts import change_messages as changes
 from keyplane.parts import descent, embedded, main
 from keyplane.parts.control_client import ControlClient, RefusedError
@@ -75,13 +75,12 @@ def _base(client: ControlClient, known: changes.Descent | None) -> dict[str, byt
 
 def _refuse(text: StateDir, paths: tuple[str, ...], revision: int) -> NoReturn:
     listed = ", ".join(map(rows.plain, paths))
-    click.echo(
-        f"{click.style('x', fg='red')} nothing was written: in {text.fleet} this is not as any "
-        f"revision has it, and revision {revision} has it otherwise: {listed}\n"
-        "  resolution: `keyplane export` into another directory, and bring the two together\n"
-        f"  resolution: then `keyplane apply --over {revision}`\n"
-        "  resolution: `--force` writes over what stands there",
-        err=True,
+    faults.tell(
+        f"nothing was written: in {text.fleet} this is not as any revision has it, and revision "
+        f"{revision} has it otherwise: {listed}",
+        "`keyplane export` into another directory, and bring the two together",
+        f"then `keyplane apply --over {revision}`",
+        "`--force` writes over what stands there",
     )
     sys.exit(watching.EXIT_FAILED)
 

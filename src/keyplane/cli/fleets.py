@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from keyplane.cli import faults
+from keyplane.documents.reading import SPELLINGS
 from keyplane.parts import descent, state_dir
 from keyplane.parts.state_dir import StateDir
 
@@ -43,20 +45,31 @@ def state_of(directory: Path | None) -> StateDir:
     if directory is not None:
         state = state_dir.of_fleet(directory)
         if not directory.is_dir():
-            raise click.UsageError(f"{directory} is no directory")
+            raise faults.UnusableError(f"{directory} is no directory")
         if not state.root.is_dir():
-            raise click.UsageError(
-                f"no control plane was ever up in {directory}: "
-                f"begin with `keyplane up {shlex.quote(str(directory))}`"
-            )
+            raise _never_up(directory)
         return state_beside(directory) or state
     found = _nearest(Path.cwd())
     if found is None:
-        raise click.UsageError(
-            "no control plane was ever up here: name the fleet directory, or begin with "
-            "`keyplane up DIR`"
-        )
+        raise _never_up(Path.cwd())
     return state_beside(found.fleet) or found
+
+
+def _never_up(directory: Path) -> faults.UnusableError:
+    """Whoever names a part of a fleet directory, or what is none, is not sent to begin there."""
+    here = directory.resolve() == Path.cwd()
+    message = f"no control plane was ever up {'here' if here else f'in {directory}'}"
+    around = _nearest(directory)
+    if around is not None:
+        return faults.UnusableError(message, f"name its fleet directory: {named(around)}")
+    if not any((directory / f"fleet.{each}").exists() for each in SPELLINGS):
+        return faults.UnusableError(
+            f"{message}, and no fleet.toml, fleet.json or fleet.star is in it",
+            "name the fleet directory, or stand in it",
+            "or begin with one: `keyplane up DIR`",
+        )
+    where = "." if here else shlex.quote(str(directory))
+    return faults.UnusableError(message, f"begin with `keyplane up {where}`")
 
 
 def text_of(directory: Path | None, state: StateDir) -> StateDir:

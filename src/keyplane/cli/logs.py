@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from keyplane.cli import fleets, rows
+from keyplane.cli import faults, fleets, rows
 from keyplane.cli import since as since_
 from keyplane.model.host import LogLine
 from keyplane.parts.main import log_sources
@@ -64,7 +64,7 @@ def command(  # noqa: PLR0913  # each is a word of the command line
     state = fleets.state_of(directory)
     sources = [*_units(state, entries), *_parts(state, parts)]
     if not sources:
-        raise click.UsageError(
+        raise faults.UnusableError(
             "name an entry, or a part by --part" + _known(log_sources.entries(state))
         )
     show(sources, follow=follow, since=since, lines=lines, times=times, as_json=as_json)
@@ -99,25 +99,32 @@ def _units(state: StateDir, named: Sequence[str]) -> Iterator[Source]:
         if not found:
             known = log_sources.entries(state)
             near = difflib.get_close_matches(each.partition("/")[0], known, 3)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            told = "" if near else _known(known)
-            raise click.UsageError(f"nothing wrote a log as {each} here{hint}{told}")
+            hint = f"; did you mean {' or '.join(near)}?" if near else _known(known)
+            raise faults.UnusableError(
+                f"nothing wrote a log as {each} here{hint}", *_all_of(each, known)
+            )
         for source in found:
             if source.name not in seen:
                 seen.add(source.name)
                 yield source
 
 
+def _all_of(instance: str, known: Sequence[str]) -> Iterator[str]:
+    """How to name each entry of an instance whose name alone was said."""
+    if any(each.startswith(f"{instance}:") for each in known):
+        yield f"write '{instance}:*' for all of {instance}"
+
+
 def _parts(state: StateDir, named: Sequence[str]) -> Iterator[Source]:
     known = {source.name: source for source in log_sources.parts(state)}
     for each in sorted(known) if "all" in named else dict.fromkeys(named):
         if each not in known:
-            raise click.UsageError(f"no part {each} wrote a log here{_known(list(known))}")
+            raise faults.UnusableError(f"no part {each} wrote a log here{_known(list(known))}")
         yield known[each]
 
 
 def _known(names: Sequence[str]) -> str:
-    return f": {', '.join(names)}" if names else ""
+    return f": there are {', '.join(names)}" if names else ": nothing did so far"
 
 
 def _since(said: str | None) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keyplane.cli import fleets, reading
+from keyplane.cli import faults, fleets, reading
 from keyplane.parts import metrics_client
 from keyplane.parts.state_dir import StateDir
 
@@ -34,9 +34,11 @@ def command(part: str | None, directory: Path | None, *, as_json: bool, listen: 
     state = fleets.state_of(directory)
     known = metrics_client.parts(state)
     if not known:
-        raise click.UsageError(f"no part of {state.fleet} runs: `keyplane up`")
+        raise faults.UnusableError(
+            f"no part of {state.fleet} runs", f"`keyplane up{fleets.argument(state)}` starts them"
+        )
     if part is not None and part not in known:
-        raise click.UsageError(f"no part {part} runs here: {', '.join(known)}")
+        raise faults.UnusableError(f"no part {part} runs here: there are {', '.join(known)}")
     if listen is not None:
         _listen(state, part, listen)
     elif as_json:
@@ -108,7 +110,7 @@ def _listen(state: StateDir, part: str | None, address: str) -> None:
 
     host, _, port = address.rpartition(":")
     if not host or not (port.isascii() and port.isdecimal() and int(port[:6]) <= PORT_MAX):
-        raise click.UsageError(f"--listen {address} is no HOST:PORT, such as 127.0.0.1:9400")
+        raise faults.UnusableError(f"--listen {address} is no HOST:PORT, such as 127.0.0.1:9400")
 
     class Answers(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

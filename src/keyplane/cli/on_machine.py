@@ -2,6 +2,8 @@
 
 import contextlib
 import difflib
+import os
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 import click
 import msgspec
 
-from keyplane.cli import events, logs, reading, registry, rows, since
+from keyplane.cli import events, faults, logs, reading, registry, rows, since
 from keyplane.model.declaration import EntryReport, EntryState, Report
 from keyplane.model.names import EntryId, UnitName
 from keyplane.model.occurrence import Occurrence
@@ -19,6 +21,8 @@ from keyplane.parts.main.on_machine import OnMachine
 from keyplane.ports import ordering
 
 LOOK_S = 0.5
+_SHOWN = 3
+"""Of many machines, enough to see what to write."""
 
 state_option: Any = click.option(
     "--state",
@@ -28,7 +32,7 @@ state_option: Any = click.option(
 )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("keyplane-agent", context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="keyplane", message="%(version)s")
 def group() -> None:
     """Look at a machine, and stop and start what runs on it, whoever else is away."""
@@ -45,11 +49,15 @@ def _machine(state: Path | None) -> OnMachine:
     if len(found) == 1:
         return OnMachine(found[0])
     if not found:
-        raise click.UsageError(
-            "no machine has its state here: say --state DIR, such as FLEET/.keyplane/machines/NAME"
+        raise faults.UnusableError(
+            "no machine has its state here",
+            "say --state DIR, such as FLEET/.keyplane/machines/NAME",
         )
     names = ", ".join(path.name for path in found)
-    raise click.UsageError(f"several machines have their state here ({names}): say --state DIR")
+    raise faults.UnusableError(
+        f"several machines have their state here: {names}",
+        *(f"say --state {shlex.quote(os.path.relpath(path))}" for path in found[:_SHOWN]),
+    )
 
 
 def _entry(machine: OnMachine, named: str) -> EntryId:
@@ -57,7 +65,7 @@ def _entry(machine: OnMachine, named: str) -> EntryId:
     known = machine.entries()
     if named in known:
         return EntryId(named)
-    raise click.UsageError(f"{machine.machine} has no entry {named}{_instead(named, known)}")
+    raise faults.UnusableError(f"{machine.machine} has no entry {named}{_instead(named, known)}")
 
 
 def _instead(named: str, known: Sequence[str]) -> str:
@@ -135,7 +143,7 @@ def _said(entry: EntryReport) -> Iterator[str]:
     yield from entry.notes
 
 
-@group.command()
+@group.command(short_help="Stop an entry, until somebody starts it.")
 @click.argument("entry")
 @state_option
 @reading.as_json
@@ -144,7 +152,7 @@ def stop(entry: str, state: Path | None, *, as_json: bool) -> None:
     _say(entry, state, stop=True, as_json=as_json)
 
 
-@group.command()
+@group.command(short_help="Let an entry run again that a person stopped.")
 @click.argument("entry")
 @state_option
 @reading.as_json
@@ -194,7 +202,7 @@ def logs_(  # noqa: PLR0913  # each is a word of the command line
         found = log_sources.units_below(machine.root, named)
         if not found:
             known = sorted({each.name for each in log_sources.units_below(machine.root, "*")})
-            raise click.UsageError(
+            raise faults.UnusableError(
                 f"nothing wrote a log as {named} on {machine.machine}{_instead(named, known)}"
             )
         sources |= {source.name: source for source in found}
@@ -208,7 +216,7 @@ def logs_(  # noqa: PLR0913  # each is a word of the command line
     )
 
 
-@group.command("events")
+@group.command("events", short_help="Print what happened on this machine, or to one entry of it.")
 @click.argument("entry", required=False)
 @state_option
 @click.option("-f", "--follow", is_flag=True, help="Go on printing what comes.")
@@ -251,7 +259,7 @@ def _check_known(machine: OnMachine, entry: str, known: Iterable[str]) -> None:
     """A usage error where nothing was ever known of the entry here."""
     there = sorted({*machine.entries(), *known} - {ordering.WHOLE_MACHINE})
     if entry not in there:
-        raise click.UsageError(f"nothing is known here of {entry}{_instead(entry, there)}")
+        raise faults.UnusableError(f"nothing is known here of {entry}{_instead(entry, there)}")
 
 
 def _print(machine: OnMachine, each: Occurrence, *, as_json: bool) -> None:
@@ -277,9 +285,9 @@ def publish(name: str, value: str | None, *, missing: bool) -> None:
     from keyplane.parts import publish_client
 
     if missing == (value is not None):
-        raise click.UsageError("say a VALUE, or --missing")
+        raise faults.UnusableError("say a VALUE, or --missing")
     try:
         publish_client.publish(name, value)
     except publish_client.PublishError as error:
-        click.echo(f"keyplane-agent: {name} was not said: {error}", err=True)
+        faults.tell(f"{name} was not said: {error}")
         raise SystemExit(1) from error

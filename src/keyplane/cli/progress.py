@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import click
 
-from keyplane.cli import rows, words
+from keyplane.cli import faults, rows, words
 from keyplane.model.diagnostic import Severity
 from keyplane.model.plan import Diff
 from keyplane.parts import control_messages as messages
@@ -140,7 +140,7 @@ def show_end(end: messages.Ended) -> None:
         named = (
             failure.cause if failure.entry in failure.cause else f"{failure.entry}: {failure.cause}"
         )
-        click.echo(f"{click.style('x', fg='red')} {rows.plain(named)}", err=True)
+        faults.tell(rows.plain(named))
         if failure.log:
             click.echo(f"  its log ends with (more: `keyplane logs {failure.entry}`):", err=True)
         for line in failure.log:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from keyplane.cli import fleets, reading, rollout
+from keyplane.cli import faults, fleets, reading, rollout
 from keyplane.parts import rollout_messages
 
 
@@ -24,8 +24,8 @@ def command(
     is held, and named with the command that sends it. Exit status: as `keyplane apply`.
     """
     if not (machines or to_all or behind):
-        raise click.UsageError("name machines, or say --behind or --all")
+        raise faults.UnusableError("name machines, or say --behind or --all")
     if machines and (to_all or behind):
-        raise click.UsageError("machines, --behind and --all exclude each other")
+        raise faults.UnusableError("machines, --behind and --all exclude each other")
     asked = rollout_messages.Again(machines=list(machines), all=to_all, behind=behind)
     sys.exit(rollout.again(directory, asked, as_json=as_json))

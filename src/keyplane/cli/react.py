@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keyplane.cli import fleets, reading
+from keyplane.cli import faults, fleets, reading
 from keyplane.model.names import EntryId
 
 if TYPE_CHECKING:
@@ -54,10 +54,12 @@ def command(
     from keyplane.converge import reaction_replay
 
     if (trace is None) == (record is None):
-        raise click.UsageError("name a TRACE.json to replay, or an ENTRY to --record")
+        raise faults.UnusableError("name a TRACE.json to replay, or an ENTRY to --record")
     if record is not None:
         if plot is not None:
-            raise click.UsageError("--plot draws a replay: record first, then replay what it wrote")
+            raise faults.UnusableError(
+                "--plot draws a replay: record first, then replay what it wrote"
+            )
         click.echo(_recorded(record, directory))
         return
     assert trace is not None

@@ -2,14 +2,13 @@
 
 import os
 import stat
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import click
 
-from keyplane.cli.registry import EXIT_UNUSABLE
+from keyplane.cli import faults
 
 EXIT_ROWS = 3
 """There are error rows."""
@@ -36,10 +35,9 @@ previous: Any = click.option(
 alone: Any = click.option("--alone", is_flag=True, help="Ask no control plane.")
 
 
-def refuse(message: str) -> NoReturn:
-    """End with status 2, saying why."""
-    click.echo(f"keyplane: {message}", err=True)
-    sys.exit(EXIT_UNUSABLE)
+def refuse(message: str, *ways: str) -> NoReturn:
+    """End with status 2, saying why, and what to do instead."""
+    raise faults.UnusableError(message, *ways)
 
 
 def bounded(path: Path, size_max: int) -> bytes:

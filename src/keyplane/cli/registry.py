@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import click
 
+from keyplane.cli import faults
 from keyplane.ports.errors import PortError
 
 COMMANDS = {
@@ -64,6 +65,15 @@ EXIT_INTERRUPTED = 130
 """As a shell has it: 128 and the number of SIGINT."""
 
 
+def _near(name: str) -> str:
+    """The command that was meant: one that begins so, else one that is spelled alike."""
+    import difflib
+
+    begun = [each for each in COMMANDS if name and each.startswith(name)]
+    near = begun or difflib.get_close_matches(name, COMMANDS, 1)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
 class _Commands(click.Group):
     """A group whose commands are imported when they are named."""
 
@@ -73,12 +83,11 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
-            import difflib
-
-            near = difflib.get_close_matches(cmd_name, COMMANDS, 1)
-            if near:
-                ctx.fail(f"no command {cmd_name!r}; did you mean {near[0]}?")
-            return None
+            if cmd_name.startswith("-"):
+                return super().get_command(ctx, cmd_name)
+            raise faults.UnusableError(
+                f"no command `{cmd_name}`{_near(cmd_name)}", "`keyplane --help` lists them"
+            )
         module = importlib.import_module(f"keyplane.cli.{cmd_name}")
         found = module.command
         assert isinstance(found, click.Command)
@@ -141,26 +150,27 @@ def _status(group: click.Group, interrupts: _Interrupts) -> int:
     """The exit status of a command, having told why it is none that went well."""
     try:
         _refuse_odd_words()
-        status = group.main(standalone_mode=False)
+        status = group.main(prog_name=group.name, standalone_mode=False)
     except click.Abort:
         # Also an end of the input at a question.
         return _interrupted()
     except click.ClickException as error:
-        error.show()
+        faults.tell_of(error)
         return error.exit_code
     except BrokenPipeError:
         # Whoever read us has gone.
         _drop_output()
         return EXIT_FAILED
     except PortError as error:
-        click.echo(f"keyplane: {error}", err=True)
-        return refused(getattr(error, "problem", None))
+        problem = getattr(error, "problem", None)
+        faults.tell(str(error), *getattr(problem, "ways", ()))
+        return refused(problem)
     except OSError as error:
         # A full disk and the like: of the machine, not of us.
         if os.environ.get("KEYPLANE_TRACEBACK"):
             raise
         where = f"{error.filename}: " if error.filename is not None else _gone()
-        click.echo(f"keyplane: {where}{error.strerror or error}", err=True)
+        faults.tell(f"{where}{error.strerror or error}")
         _drop_output()
         return EXIT_FAILED
     except Exception as error:
@@ -168,10 +178,9 @@ def _status(group: click.Group, interrupts: _Interrupts) -> int:
             return _interrupted()
         if os.environ.get("KEYPLANE_TRACEBACK"):
             raise
-        click.echo(
-            f"keyplane: a fault of keyplane itself: {type(error).__name__}: {error}\n"
-            "  resolution: report it, with what KEYPLANE_TRACEBACK=1 adds",
-            err=True,
+        faults.tell(
+            f"a fault of keyplane itself: {type(error).__name__}: {error}",
+            "report it, with what KEYPLANE_TRACEBACK=1 adds",
         )
         return EXIT_FAULT
     return status if isinstance(status, int) else 0
@@ -190,7 +199,7 @@ def _refuse_odd_words() -> None:
         try:
             word.encode()
         except UnicodeEncodeError:
-            raise click.UsageError(f"{word!a} is no UTF-8 text") from None
+            raise faults.UnusableError(f"{word!a} is no UTF-8 text") from None
 
 
 def _gone() -> str:

@@ -140,7 +140,7 @@ def _entries(entries: list[str]) -> str:
 
 
 def _verb(name: Verb, told: str, text: str) -> None:
-    @command.command(name, help=text)
+    @command.command(name, help=text, short_help=text)
     @click.argument("number", metavar="ID", type=int)
     @fleets.fleet_option
     @why_option

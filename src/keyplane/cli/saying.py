@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from keyplane.cli import fleets, registry, rows, status_view
+from keyplane.cli import faults, fleets, registry, rows, status_view
 from keyplane.parts import control_messages as messages
 from keyplane.parts import embedded
 from keyplane.parts.control_client import ControlClient
@@ -59,9 +59,7 @@ def say(entry: str, directory: Path | None, *, stop: bool, wait_s: int, as_json:
     elif found.done:
         click.echo(f"{entry} is {found.state}" + ("" if stop else " again"))
     else:
-        click.echo(
-            f"{click.style('x', fg='red')} {entry}: {rows.plain(found.cause or word)}", err=True
-        )
+        faults.tell(f"{entry}: {rows.plain(found.cause or word)}")
         click.echo(f"  the {word} is recorded, and holds", err=True)
     sys.exit(0 if found.done else registry.EXIT_FAILED)
 

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime
 
-import click
-
+from keyplane.cli import faults
 from keyplane.model import duration
 
 HELP = "Begin so long ago (10m), or at a time (2026-03-01T10:00)."
@@ -23,7 +22,7 @@ def since_ms(said: str | None) -> int:
     try:
         at = datetime.fromisoformat(said)
     except ValueError:
-        raise click.UsageError(
+        raise faults.UnusableError(
             f"--since {said} is neither a duration (30s, 10m, 2h) nor a time "
             "(2026-03-01T10:00, in UTC if it names no zone)"
         ) from None

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from keyplane.cli import fleets, rows, screen, status_view
+from keyplane.cli import faults, fleets, rows, screen, status_view
 from keyplane.parts import control_messages as messages
 from keyplane.parts import embedded
 from keyplane.parts.state_dir import StateDir
@@ -34,11 +34,11 @@ def command(directory: Path | None, *, as_json: bool, watch: bool, parts: bool) 
     Exit status: 0 all is as it should be, 1 something is not. With --watch: as at the last look.
     """
     if parts and watch:
-        raise click.UsageError("--parts and --watch do not go together")
+        raise faults.UnusableError("--parts and --watch do not go together")
     if watch and not as_json and not sys.stdout.isatty():
-        raise click.UsageError(
-            "--watch draws on a terminal, and this is none: "
-            "`--watch --json` prints a line for each change"
+        raise faults.UnusableError(
+            "--watch draws on a terminal, and this is none",
+            "`--watch --json` prints a line for each change",
         )
     state = fleets.state_of(directory)
     if parts:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from keyplane.cli import apply, asking, coming, reading, rows
+from keyplane.cli import apply, asking, coming, faults, reading, rows
 from keyplane.cli.registry import EXIT_FAILED, EXIT_INTERRUPTED
 from keyplane.parts import by_facts, descent, embedded, main, state_dir
 from keyplane.parts.main import local, neighbours
@@ -41,17 +41,18 @@ def command(directory: Path, *, yes: bool, no_apply: bool, volumes: dict[str, st
     assert fleet is not None, "a plan without error rows has a fleet"
     machines = sorted(name for name, machine in fleet.machines.items() if machine.local)
     if not machines:
-        raise click.UsageError(
+        raise faults.UnusableError(
             f"{fleet.file} has no machine with `local = true`: an embedded control "
-            "plane runs agents for those only"
+            "plane runs agents for those only",
         )
     state = state_dir.of_fleet(directory)
     _refuse_odd_path(state.root.resolve())
     other = descent.control(state)
     if other is not None and not state.controller.is_dir():
-        raise click.UsageError(
-            f"this text was exported from the control plane of {other}: `keyplane apply` sends it "
-            f"there; without {state.root} it is a fleet of its own"
+        raise faults.UnusableError(
+            f"this text was exported from the control plane of {other}",
+            "`keyplane apply` sends it there",
+            f"without {state.root} it is a fleet of its own",
         )
     _refuse_clashes(list(neighbours.clashes(state, found.plan, machines)))
     first = not state.controller.is_dir()
@@ -100,8 +101,8 @@ def _refuse_odd_path(root: Path) -> None:
     try:
         str(root).encode()
     except UnicodeEncodeError:
-        raise click.UsageError(
-            f"the path {str(root)!a} is no UTF-8 text: give the directory another name"
+        raise faults.UnusableError(
+            f"the path {str(root)!a} is no UTF-8 text", "give the directory another name"
         ) from None
 
 
@@ -118,11 +119,9 @@ def _refuse_clashes(found: list[neighbours.Clash]) -> None:
     if not found:
         return
     for each in found:
-        click.echo(
-            f"{click.style('x', fg='red')} port {each.port} of {each.address} is held by "
-            f"{each.entry} of the fleet in {each.fleet}, and machines.{each.machine} of this fleet "
-            "has the same address",
-            err=True,
+        faults.tell(
+            f"port {each.port} of {each.address} is held by {each.entry} of the fleet in "
+            f"{each.fleet}, and machines.{each.machine} of this fleet has the same address"
         )
     machine, address = found[0].machine, found[0].address
     click.echo(

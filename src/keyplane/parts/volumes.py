@@ -97,7 +97,8 @@ class Volumes:
         entry = EntryId(asked.entry)
         if entry not in base:
             known = ", ".join(e for e in sorted(base) if base[e].entry.volumes)
-            raise refused("unknown-name", f"no entry {entry}: those with volumes are {known}")
+            there = f"those with volumes are {known}" if known else "none here has volumes"
+            raise refused("unknown-name", f"no entry {entry}: {there}")
         held = volumes.volumes_of(base[entry])
         if not held:
             raise refused("no-volumes", f"{entry} has no volumes: there is nothing to save")

@@ -106,7 +106,7 @@ def test_a_directory_that_is_gone_is_named(tmp_path: Path) -> None:
         text=True,
     )
     assert ended.returncode == 1
-    assert ended.stderr == "keyplane: the directory that you stand in: No such file or directory\n"
+    assert ended.stderr == "x the directory that you stand in: No such file or directory\n"
 
 
 def test_a_file_without_an_end_is_not_read_to_it(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_file_without_an_end_is_not_read_to_it(tmp_path: Path) -> None:
     ):
         ended = ran(*words)
         assert ended.returncode == 2, words
-        assert ended.stderr == "keyplane: /dev/zero is neither a file nor a pipe\n", words
+        assert ended.stderr == "x /dev/zero is neither a file nor a pipe\n", words
 
 
 @pytest.mark.parametrize("command", [("diff", "x.json", "x.json"), ("react", "x.json")])
@@ -153,5 +153,5 @@ def test_a_pipe_is_read_as_a_file_is(tmp_path: Path) -> None:
     (tmp_path / "trace.json").write_bytes(b" " * ((64 << 20) + 1))
     ended = ran("react", tmp_path / "trace.json")
     assert (ended.returncode, ended.stderr) == (
-        2, f"keyplane: {tmp_path}/trace.json holds more than 64 MiB\n",
+        2, f"x {tmp_path}/trace.json holds more than 64 MiB\n",
     )  # fmt: skip

@@ -163,7 +163,7 @@ def test_output_that_cannot_be_written_is_no_fault_of_ours(tmp_path: Path) -> No
             stderr=subprocess.PIPE,
             check=False,
         )
-    assert ended.stderr.decode() == "keyplane: No space left on device\n"
+    assert ended.stderr.decode() == "x No space left on device\n"
     assert ended.returncode == 1
 
 
