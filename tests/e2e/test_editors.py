@@ -124,7 +124,12 @@ def test_an_edit_is_a_revision_with_its_author_and_leaves_all_else_as_it_was(fle
     before = newest(fleet)
     text = fleet.run("show", str(before["revision"]), "fleet.toml").out
     ran = fleet.run("set", "page.title", "two words", "--yes")
-    assert 'page.main.title = "two words" (was "hello")' in ran.out
+    lines = ran.out.splitlines()
+    assert lines[0] == 'page.main.title will be "two words" (is "hello")'
+    # The second sentence comes once it is so, and before what comes of it.
+    done = lines.index('page.main.title = "two words" (was "hello")')
+    assert lines[done - 1].endswith(" untouched")
+    assert lines[done + 1].startswith("  step 1 of ")
     assert "~ page:main@alpha  restart sleeper  (env.sleeper.TITLE)" in ran.out
     assert "1 restarted" in ran.out
     assert title(fleet) == "two words"

@@ -149,9 +149,14 @@ def test_a_machine_is_drained_and_removed(fleet: Fleet) -> None:
     """What is placed by count moves; what is placed otherwise is named; then the machine goes."""
     first = max(entries(fleet, "spare"))
     refused = fleet.run("machine", "remove", first, "--yes", exit_status=1)
-    assert f"keyplane drain {first}" in refused.err + refused.out
+    assert f"`keyplane drain {first}` moves spare:main@{first} elsewhere" in refused.err
+    assert f"`keyplane machine remove {first} --lost` if it" in refused.err
+    ran = fleet.run("drain", first, "--dry-run")
+    assert f"by count will go elsewhere: spare:main@{first}" in ran.out
+    assert "goes elsewhere" not in ran.out
     ran = fleet.run("drain", first, "--yes")
     assert f"web:main@{first}" in ran.out
+    assert f"\nwhat is placed on {first} by count goes elsewhere\n" in ran.out
     assert first not in entries(fleet, "spare")
     assert len(entries(fleet, "spare")) == 2
     shown = fleet.run("machine", "show", first).out

@@ -112,8 +112,8 @@ def _carry_out(  # noqa: PLR0913, PLR0917  # what was asked, and how
     if manner.as_json:
         click.echo(msgspec.json.encode(messages.Shown.of(proposal)).decode())
     else:
-        if proposal.said:
-            click.echo(rows.plain(proposal.said))
+        if proposal.will or proposal.said:
+            click.echo(rows.plain(proposal.will or proposal.said))
         if not proposal.nothing:
             show(proposal)
     if errors:
@@ -151,7 +151,8 @@ def _carry_out(  # noqa: PLR0913, PLR0917  # what was asked, and how
     def begin(*, repeated: bool) -> Iterator[messages.Event]:
         return client.apply(msgspec.structs.replace(order, repeated=repeated))
 
-    exit_status = watching.watch(state, begin, as_json=manner.as_json, keep=keep)
+    said = proposal.said if proposal.will else ""
+    exit_status = watching.watch(state, begin, as_json=manner.as_json, keep=keep, said=said)
     if isinstance(keep, _Beside) and not manner.as_json:
         keep.tell()
     return exit_status

@@ -101,13 +101,19 @@ def _line(mark: str, colour: str, entry: str, act: str, why: str) -> str:
     return f"{text}  {click.style(f'({why})', dim=True)}" if why else text
 
 
-def show_events(events: Iterable[messages.Event]) -> messages.Ended | None:
-    """Print each as it comes; None if the stream ended before the rollout did."""
+def show_events(events: Iterable[messages.Event], said: str = "") -> messages.Ended | None:
+    """Print each as it comes, and first what was done by its beginning.
+
+    None if the stream ended before the rollout did.
+    """
     number = 0
     for event in events:
         match event:
             case messages.Begun():
                 number = event.rollout
+                if said:
+                    click.echo(rows.plain(said))
+                    said = ""
             case messages.EntryMoved() if event.state in _ON_THE_WAY and not event.detail:
                 pass
             case messages.EntryMoved():

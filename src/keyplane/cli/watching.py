@@ -51,11 +51,15 @@ def watch(
     *,
     as_json: bool,
     keep: Keeping | None = None,
+    said: str = "",
 ) -> int:
-    """Begin a rollout and show what happens in it, to its end; the exit status."""
+    """Begin a rollout and show what happens in it, to its end; the exit status.
+
+    `said` is what was done once it has begun.
+    """
     events = _told(_events(state, begin), keep)
     try:
-        end = _print_json(events) if as_json else progress.show_events(events)
+        end = _print_json(events) if as_json else progress.show_events(events, said)
     except KeyboardInterrupt:
         return unwatched()
     return exit_status(end)

@@ -37,8 +37,10 @@ Step = Put | Remove
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
     steps: tuple[Step, ...]
+    will: str = ""
+    """What it is to change, for a person who has not said yes yet."""
     said: str
-    """What it does, for a person; without steps, why there is nothing to do."""
+    """What it changed; without steps, why there is nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,15 @@ def set_value(documents: Documents, place: str, text: str) -> Edit | Refused:
     if isinstance(value, Refused):
         return Refused(f"{found.name}.{role}.{setting}: {value.message}")
     before = found.settings.get(role, {})
-    shown = f"{found.name}.{role}.{setting} = {_shown(value)}"
+    at = f"{found.name}.{role}.{setting}"
+    will, said = f"{at} will be {_shown(value)}", f"{at} = {_shown(value)}"
     if setting in before:
         if _alike(before[setting], value):
-            return Edit(steps=(), said=f"{shown} already")
-        shown += f" (was {_shown(before[setting])})"
+            return Edit(steps=(), said=f"{said} already")
+        will += f" (is {_shown(before[setting])})"
+        said += f" (was {_shown(before[setting])})"
     path = ("instances", found.name, "settings", role, setting)
-    return Edit(steps=(Put(path, value),), said=shown)
+    return Edit(steps=(Put(path, value),), will=will, said=said)
 
 
 def assign(documents: Documents, named: str, machine: str) -> Edit | Refused:
@@ -98,8 +102,7 @@ def assign(documents: Documents, named: str, machine: str) -> Edit | Refused:
     placement = found.placement.get(chosen)
     path = ("instances", name, "placement", "every", chosen)
     if placement is None:
-        steps = (*new, Put(path, {"machines": [machine]}))
-        return Edit(steps=steps, said=f"{at} is assigned to {machine}")
+        return _assigned((*new, Put(path, {"machines": [machine]})), at, machine)
     if (other := _not_by_name(fleet, name, chosen, placement)) is not None:
         is_there = _selects(fleet, placement, machine) and placement.strategy is Strategy.EVERY
         if is_there:
@@ -108,8 +111,15 @@ def assign(documents: Documents, named: str, machine: str) -> Edit | Refused:
     machines = placement.machines or ()
     if machine in machines:
         return Edit(steps=(), said=f"{at} is assigned to {machine} already")
-    steps = (Put((*path, "machines"), [*machines, machine]),)
-    return Edit(steps=steps, said=f"{at} is assigned to {machine}")
+    return _assigned((Put((*path, "machines"), [*machines, machine]),), at, machine)
+
+
+def _assigned(steps: tuple[Step, ...], at: str, machine: str) -> Edit:
+    return Edit(
+        steps=steps,
+        will=f"{at} will be assigned to {machine}",
+        said=f"{at} is assigned to {machine}",
+    )
 
 
 def unassign(documents: Documents, named: str, machine: str) -> Edit | Refused:
@@ -138,7 +148,11 @@ def unassign(documents: Documents, named: str, machine: str) -> Edit | Refused:
         return Edit(steps=(), said=f"{at} is not assigned to {machine}")
     left = [each for each in machines if each != machine]
     path = ("instances", name, "placement", "every", chosen, "machines")
-    return Edit(steps=(Put(path, left),), said=f"{at} is no longer assigned to {machine}")
+    return Edit(
+        steps=(Put(path, left),),
+        will=f"{at} will no longer be assigned to {machine}",
+        said=f"{at} is no longer assigned to {machine}",
+    )
 
 
 def pin(documents: Documents, machine: str, interface: str, provider: str) -> Edit | Refused:
@@ -152,9 +166,13 @@ def pin(documents: Documents, machine: str, interface: str, provider: str) -> Ed
     said = f"on {machine}, {interface} is answered from {provider}"
     if before == provider:
         return Edit(steps=(), said=f"{said} already")
-    was = "" if before is None else f" (was {before})"
     path = ("machines", machine, "pins", interface)
-    return Edit(steps=(Put(path, provider),), said=said + was)
+    return Edit(
+        steps=(Put(path, provider),),
+        will=f"on {machine}, {interface} will be answered from {provider}"
+        + ("" if before is None else f" (is {before})"),
+        said=said + ("" if before is None else f" (was {before})"),
+    )
 
 
 def unpin(documents: Documents, machine: str, interface: str) -> Edit | Refused:
@@ -165,8 +183,11 @@ def unpin(documents: Documents, machine: str, interface: str) -> Edit | Refused:
     before = fleet.machines[machine].pins.get(interface)
     if before is None:
         return Edit(steps=(), said=f"{interface} is not pinned on {machine}")
-    said = f"on {machine}, {interface} is no longer pinned to {before}"
-    return Edit(steps=(Remove(("machines", machine, "pins", interface)),), said=said)
+    return Edit(
+        steps=(Remove(("machines", machine, "pins", interface)),),
+        will=f"on {machine}, {interface} will no longer be pinned to {before}",
+        said=f"on {machine}, {interface} is no longer pinned to {before}",
+    )
 
 
 def remove_machine(documents: Documents, machine: str) -> Edit | Refused:
@@ -176,7 +197,8 @@ def remove_machine(documents: Documents, machine: str) -> Edit | Refused:
     if (missing := _no_machine(fleet, machine)) is not None:
         return missing
     steps: list[Step] = []
-    said: list[str] = []
+    will = [f"{machine} will leave the fleet"]
+    said = [f"{machine} leaves the fleet"]
     for name, instance in sorted(fleet.instances.items()):
         for role, placement in sorted(instance.placement.items()):
             if machine in (placement.machines or ()):
@@ -184,14 +206,16 @@ def remove_machine(documents: Documents, machine: str) -> Edit | Refused:
                 strategy = placement.strategy.value
                 path = ("instances", name, "placement", strategy, role, "machines")
                 steps.append(Put(path, left))
+                will.append(f"{name}:{role} will no longer be assigned to it")
                 said.append(f"{name}:{role} is no longer assigned to it")
     for name, other in sorted(fleet.machines.items()):
         for interface, provider in sorted(other.pins.items()):
             if name != machine and provider == machine:
                 steps.append(Remove(("machines", name, "pins", interface)))
+                will.append(f"on {name}, {interface} will no longer be pinned to it")
                 said.append(f"on {name}, {interface} is no longer pinned to it")
     steps.append(Remove(("machines", machine)))
-    return Edit(steps=tuple(steps), said="; ".join((f"{machine} leaves the fleet", *said)))
+    return Edit(steps=tuple(steps), will="; ".join(will), said="; ".join(said))
 
 
 def _no_machine(fleet: Fleet, name: str) -> Refused | None:

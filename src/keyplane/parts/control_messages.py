@@ -36,8 +36,10 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """The newest one, which this was made from."""
     digest: str
     """Of the newest one's text; empty before the first."""
+    will: str = ""
+    """What it is to change, as a person is asked; empty: as `said` has it."""
     said: str = ""
-    """What it changes in the text, where nobody gave the whole of it."""
+    """What it changed, once it is done, where nobody gave the whole text."""
     nothing: bool = False
     """The text says so already, as `said` has it; nothing was planned."""
     parent: str | None

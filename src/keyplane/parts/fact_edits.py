@@ -76,6 +76,7 @@ async def meant(
     by = replace(
         made,
         take=taken,
+        will=f"{made.will}, {told}" if made.will else "",
         said=f"{made.said}, {told}" if made.said else told,
         detail={**made.detail, "facts": {each: sorted(said) for each, said in taken.items()}},
     )

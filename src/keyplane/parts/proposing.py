@@ -37,6 +37,7 @@ def of_plan(
         fleet=planned.plan.fleet,
         revision=made.parent,
         digest=made.newest.digest if made.newest else "",
+        will=made.will,
         said=made.said,
         parent=target.plan.generation if target else None,
         generation=planned.plan.generation,

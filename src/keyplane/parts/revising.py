@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from keyplane.documents import comparing, edits, rewriting
-from keyplane.model.fleet import Fleet, Strategy
-from keyplane.model.names import EntryId, MachineName, split_entry
-from keyplane.parts import by_facts
+from keyplane.model.fleet import Fleet
+from keyplane.model.names import MachineName
+from keyplane.parts import by_facts, emptying
 from keyplane.parts import change_messages as changes
 from keyplane.parts.control_client import RefusedError
 from keyplane.parts.control_messages import Problem
@@ -44,8 +44,10 @@ class Made:
     newest: Revision | None
     """What it was made from."""
     verb: str
+    will: str = ""
+    """What it is to change, for a person who is asked; empty: as `said` has it."""
     said: str = ""
-    """What it changes, for a person."""
+    """What it changed, for a person."""
     is_nothing: bool = False
     """There is nothing to do, as `said` has it."""
     detail: Mapping[str, Json] = field(default_factory=dict[str, Json])
@@ -187,7 +189,7 @@ class Revising:
             case changes.Unpin():
                 found = edits.unpin(documents, asked.machine, asked.interface)
             case changes.RemoveMachine():
-                await self._check_empty(asked)
+                await self._check_empty(asked, documents.fleet)
                 found = edits.remove_machine(documents, asked.machine)
             case _:
                 assert_never(asked)
@@ -201,7 +203,7 @@ class Revising:
         files = await asyncio.to_thread(rewriting.rewrite, newest.files, found.steps)
         if isinstance(files, edits.Refused):
             raise _refused("edit", files.message)
-        made = Made(files=files, newest=newest, verb=verb, said=found.said)
+        made = Made(files=files, newest=newest, verb=verb, will=found.will, said=found.said)
         if isinstance(asked, changes.RemoveMachine):
             machine = MachineName(asked.machine)
             forgets = machine if asked.lost else None
@@ -209,19 +211,17 @@ class Revising:
             made = replace(made, cordon=(machine, None), forgets=forgets, detail=detail)
         return made
 
-    async def _check_empty(self, asked: changes.RemoveMachine) -> None:
+    async def _check_empty(self, asked: changes.RemoveMachine, fleet: Fleet) -> None:
         """A machine that runs something is drained first, or lost."""
         machine = MachineName(asked.machine)
         target, cordon = await self._inventory.target(), await self._inventory.cordons()
-        here = sorted(
-            entry for entry in (target.entries if target else ()) if _is_on(entry, machine)
-        )
+        here = emptying.on(target.entries if target else (), machine)
         is_drained = machine in cordon and cordon[machine].drain
         if here and not asked.lost and not is_drained:
             raise _refused(
                 "not-drained",
-                f"{machine} has {', '.join(here)}: `keyplane drain {machine}` first, or say --lost "
-                "if it will not be back",
+                f"{machine} has {', '.join(here)}",
+                *emptying.ways(fleet, machine, here),
             )
 
     async def _cordoned(self, asked: changes.Cordoning, newest: Revision | None) -> Made:
@@ -236,24 +236,22 @@ class Revising:
             raise _refused("unknown-machine", f"no machine `{machine}`: the machines are {known}")
         drain = None if isinstance(asked, changes.Uncordon) else isinstance(asked, changes.Drain)
         before = (await self._inventory.cordons()).get(machine)
-        said = {
-            None: f"{machine} takes what is placed by count again",
-            False: f"nothing new is placed on {machine} by count",
-            True: f"what is placed on {machine} by count goes elsewhere",
-        }[drain]
-        if drain:
-            stays = [each for each in sorted(target.entries) if _is_on(each, machine)]
-            stays = [each for each in stays if not _by_count(fleet, each)]
-            if stays:
-                said += (
-                    f"; what is placed there otherwise stays: {', '.join(stays)} "
-                    f"(`keyplane unassign INSTANCE {machine}`, or edit its placement)"
-                )
+        match drain:
+            case None:
+                will = f"{machine} will take what is placed by count again"
+                said = f"{machine} takes what is placed by count again"
+            case False:
+                will = f"nothing new will be placed on {machine} by count"
+                said = f"nothing new is placed on {machine} by count"
+            case True:
+                here = emptying.on(target.entries, machine)
+                will, said = emptying.drained(fleet, machine, here)
         is_nothing = drain == (None if before is None else before.drain) and not drain
         return Made(
             files=newest.files,
             newest=newest,
             verb=str(type(asked).__struct_config__.tag),
+            will="" if is_nothing else will,
             said=f"{said} already" if is_nothing else said,
             is_nothing=is_nothing,
             detail={"machine": machine},
@@ -321,17 +319,6 @@ def _chosen(named: str | None, kept: tuple[KeptGeneration, ...]) -> KeptGenerati
     raise _refused("no-generation", f"{several} with `{named}`: there are {known}")
 
 
-def _is_on(entry: EntryId, machine: MachineName) -> bool:
-    return split_entry(entry)[2] == machine
-
-
-def _by_count(fleet: Fleet, entry: EntryId) -> bool:
-    instance, role, _ = split_entry(entry)
-    found = fleet.instances.get(instance)
-    placement = None if found is None else found.placement.get(role)
-    return placement is not None and placement.strategy is Strategy.COUNT
-
-
 def _is_fact(path: str) -> bool:
     """Of the machines, not of people: what they are today counts."""
     return path.startswith("facts/")
@@ -362,5 +349,5 @@ def row(note: RevisionNote) -> changes.RevisionRow:
     )
 
 
-def _refused(code: str, message: str) -> RefusedError:
-    return RefusedError(Problem(code=code, message=message))
+def _refused(code: str, message: str, *ways: str) -> RefusedError:
+    return RefusedError(Problem(code=code, message=message, ways=list(ways)))

@@ -112,18 +112,47 @@ def test_what_cannot_be_set_says_why(place: str, text: str, said: str) -> None:
 def test_a_setting_that_the_module_does_not_have_is_left_to_the_planner() -> None:
     """Its row knows the nearest name, and the whole module."""
     made = edits.set_value(documents(), "game.server.nope", "5")
-    assert made == Edit(steps=(Put(setting("server", "nope"), 5),), said="game.server.nope = 5")
+    assert made == Edit(
+        steps=(Put(setting("server", "nope"), 5),),
+        will="game.server.nope will be 5",
+        said="game.server.nope = 5",
+    )
 
 
 def test_the_value_before_is_told() -> None:
     made = edits.set_value(documents(), "game.slots", "64")
     assert isinstance(made, Edit)
+    assert made.will == "game.server.slots will be 64 (is 32)"
     assert made.said == "game.server.slots = 64 (was 32)"
 
 
 def test_a_value_that_is_there_already_is_no_edit() -> None:
     made = edits.set_value(documents(), "game.slots", "32")
     assert made == Edit(steps=(), said="game.server.slots = 32 already")
+
+
+def test_whoever_is_asked_is_told_what_will_be_and_not_that_it_is() -> None:
+    """Each edit has a sentence for before it is done, and one for after."""
+    made = (
+        edits.set_value(documents(), "game.slots", "64"),
+        edits.set_value(documents(), "page.nope", "64"),
+        edits.assign(documents(), "game:server", "beta"),
+        edits.assign(documents(), "spare", "beta"),
+        edits.unassign(documents(), "game:server", "alpha"),
+        edits.pin(documents(), "beta", "store", "alpha"),
+        edits.pin(documents(), "alpha", "store", "alpha"),
+        edits.unpin(documents(), "alpha", "store"),
+        edits.remove_machine(documents(), "alpha"),
+        edits.remove_machine(documents(), "beta"),
+    )
+    for each in made:
+        if isinstance(each, Refused):
+            continue
+        parts = each.will.split("; ")
+        assert all(" will " in part for part in parts), each.will
+        assert len(parts) == len(each.said.split("; ")), each.said
+        assert " will " not in each.said
+    assert sum(isinstance(each, Edit) for each in made) >= len(made) - 1
 
 
 MACHINES = ("instances", "game", "placement", "every", "server", "machines")
