@@ -246,7 +246,7 @@ def test_a_requirement_that_is_not_met_holds_its_own_entry_only(fleet: Fleet) ->
         text.write('placement.every.main = { machines = ["gamma"] }\n')
     fleet.edit("modules/cache/module.toml", 'version = "1"', 'version = "2"')
     ran = fleet.run("apply", "--yes")
-    assert "late:main@gamma requires late.ok exists (it was never published)" in ran.out
+    assert "late:main@gamma requires late.ok exists (it has no value)" in ran.out
     assert "late:main@gamma/one" not in fleet.start_ids()
     versions = json.loads(fleet.run("plan", ".", "--json", exit_status=3).out)["entries"]
     assert versions[CACHE_AT]["version"] == "2"

@@ -40,7 +40,7 @@ class Dynamic(
 
 
 class Hole(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """A probed value whose fact was never published."""
+    """A probed value whose fact its machine does not say, or says no more."""
 
     fact: str
     machine: str

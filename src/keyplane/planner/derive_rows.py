@@ -40,8 +40,7 @@ def hole(hole: Hole, path: str) -> Fault:
     return Fault(
         code="hole",
         path=path,
-        message=f"{path} of {ENTRY} waits for fact {hole.fact} of {where}, which was never "
-        "published",
+        message=f"{path} of {ENTRY} waits for fact {hole.fact} of {where}, which has no value",
         resolution=(f"it is filled once an agent publishes {hole.fact}",),
         severity=Severity.INFO,
         alone=True,

@@ -155,7 +155,7 @@ def _states(draft: Draft, family: Family, own: Own) -> list[FactState | None]:
     if own.kind is OwnKind.PORT:
         name = f"{own.holder}/{own.name}"
         return [
-            None if name in draft.ports[machine] else FactState.NEVER for machine in family.machines
+            None if name in draft.ports[machine] else FactState.NONE for machine in family.machines
         ]
     return [fact_state(draft, machine, own) for machine in family.machines]
 
@@ -163,7 +163,7 @@ def _states(draft: Draft, family: Family, own: Own) -> list[FactState | None]:
 def fact_state(draft: Draft, machine: str, own: Own) -> FactState | None:
     value = draft.fact(machine, own.name)
     if value is None:
-        return FactState.NEVER
+        return FactState.NONE
     if own.type is not None and not settings.is_of(value, own.type):
         scope_rows.ill_typed_fact(draft, machine, own)
         return FactState.WRONG

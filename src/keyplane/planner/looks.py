@@ -17,7 +17,7 @@ _RANK = {Lifecycle.STATIC: 0, Lifecycle.PROBED: 1, Lifecycle.DYNAMIC: 2}
 class FactState(Enum):
     """Why a fact has no value."""
 
-    NEVER = "never published"
+    NONE = "no value"
     WRONG = "of another type"
 
 

@@ -14,7 +14,7 @@ _VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)*", re.ASCII)
 
 
 def met(requirement: Mapping[str, Json], value: Json) -> bool:
-    """`value` is the fact; None where it was never published."""
+    """`value` is the fact; None where its machine does not say it."""
     present = value is not None and value is not False
     match requirement["predicate"]:
         case "exists":

@@ -25,7 +25,7 @@ class Unmet:
 
     def __str__(self) -> str:
         known = self.fact is not None
-        said = f"it is {settings.show(self.fact)}" if known else "it was never published"
+        said = f"it is {settings.show(self.fact)}" if known else "it has no value"
         return f"{predicates.describe(self.requirement)} ({said})"
 
 

@@ -244,7 +244,7 @@ class Scope:
             match self._seen.states.get(own):
                 case None:
                     return own
-                case FactState.NEVER:
+                case FactState.NONE:
                     return Hole(own.name, None, kind)
                 case FactState.WRONG:
                     return Lost("")

@@ -51,7 +51,7 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """A fact that was never published."""
+    """A fact that its machine does not say, or says no more."""
 
     fact: str
     machine: str | None
