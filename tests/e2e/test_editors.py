@@ -154,6 +154,27 @@ def test_an_edit_is_a_revision_with_its_author_and_leaves_all_else_as_it_was(fle
     assert f"rollout {row['detail']['rollout']}" in fleet.run("audit").out
 
 
+def test_a_fleet_gets_another_name(fleet: Fleet) -> None:
+    """It is shown, asked, done and told, although no entry is another by it."""
+    name = fleet.status()["fleet"]
+    fleet.edit("fleet.toml", f'fleet = "{name}"', 'fleet = "another"')
+    ran = fleet.run("apply", exit_status=2)
+    assert f"> fleet {name}  changes its name to another\n" in ran.out
+    assert "no difference" not in ran.out
+    assert "nobody is there to be asked" in ran.err
+    assert fleet.status()["fleet"] == name
+    ran = fleet.run("apply", "--yes")
+    assert "the fleet is now called another\n" in ran.out
+    assert "0 restarted, 0 reloaded" in ran.out
+    assert fleet.status()["fleet"] == "another"
+    assert "fleet another, generation " in fleet.run("status").out
+    fleet.edit("fleet.toml", 'fleet = "another"', f'fleet = "{name}"')
+    assert json.loads(fleet.run("apply", "--yes", "--json").out.splitlines()[0])["former"] == (
+        "another"
+    )
+    assert fleet.status()["fleet"] == name
+
+
 def test_a_directory_that_lacks_others_edits_is_not_applied(fleet: Fleet) -> None:
     """They are shown, by whom and what; exported first they are kept beside one's own."""
     base = newest(fleet)["revision"]

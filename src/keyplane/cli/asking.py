@@ -151,7 +151,9 @@ def _carry_out(  # noqa: PLR0913, PLR0917  # what was asked, and how
     def begin(*, repeated: bool) -> Iterator[messages.Event]:
         return client.apply(msgspec.structs.replace(order, repeated=repeated))
 
-    said = proposal.said if proposal.will else ""
+    said = [proposal.said] if proposal.will else []
+    if proposal.former is not None:
+        said.append(f"the fleet is now called {proposal.fleet}")
     exit_status = watching.watch(state, begin, as_json=manner.as_json, keep=keep, said=said)
     if isinstance(keep, _Beside) and not manner.as_json:
         keep.tell()
@@ -210,7 +212,8 @@ def _asked(proposal: messages.Proposal, manner: Manner) -> dict[str, str] | None
 
 def _changes(proposal: messages.Proposal) -> bool:
     diff = proposal.diff
-    return bool(diff.activate or diff.deactivate or diff.reload or diff.rewire)
+    moves = diff.activate or diff.deactivate or diff.reload or diff.rewire
+    return bool(moves) or proposal.former is not None
 
 
 def _confirmed() -> bool:

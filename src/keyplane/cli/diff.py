@@ -23,10 +23,13 @@ def command(old: Path, new: Path, *, as_json: bool) -> None:
 
     from keyplane.planner import compare
 
-    found = compare.diff(reading.load_plan(old), reading.load_plan(new))
+    before, after = reading.load_plan(old), reading.load_plan(new)
+    found = compare.diff(before, after)
     if as_json:
         click.echo(msgspec.json.encode(found, order="sorted"))
     else:
+        if before.fleet != after.fleet:
+            click.echo(f"fleet {before.fleet} changes its name to {after.fleet}")
         show(found)
 
 

@@ -44,7 +44,7 @@ def command(
     try:
         done = main.write_text(text.fleet, wanted.files, base, force=force)
     except main.FleetUnreadableError as error:
-        reading.refuse(str(error))
+        reading.refuse(str(error), "name a new directory, or one that holds an earlier revision")
     except main.ExportRefusedError as error:
         _refuse(text, error.paths, wanted.revision.revision)
     made = changes.Descent(revision=wanted.revision.revision, digest=wanted.digest)

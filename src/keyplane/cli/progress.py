@@ -1,6 +1,6 @@
 """What an apply shows: the difference first, then each entry as it comes about, then one line."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
@@ -38,7 +38,7 @@ def show_proposal(proposal: messages.Proposal) -> None:
     Nothing happens where there are errors, and what the broken text would do misleads.
     """
     if show_rows(proposal):
-        for line in difference(proposal.diff):
+        for line in difference(proposal.diff, renamed(proposal)):
             click.echo(line)
         for line in data(proposal):
             click.echo(line)
@@ -50,12 +50,23 @@ def show_rows(proposal: messages.Proposal) -> bool:
     return all(row.severity is not Severity.ERROR for row in proposal.diagnostics)
 
 
-def difference(diff: Diff) -> Iterator[str]:
-    """A line an entry, in the order of their ids; then how many stay as they are."""
+def renamed(proposal: messages.Proposal) -> list[str]:
+    if proposal.former is None:
+        return []
+    told = f"changes its name to {proposal.fleet}"
+    return [_line(">", "yellow", f"fleet {proposal.former}", told, "")]
+
+
+def difference(diff: Diff, others: Sequence[str] = ()) -> Iterator[str]:
+    """A line an entry, in the order of their ids; then how many stay as they are.
+
+    `others` tell of what is none of an entry.
+    """
     lines = changed(diff)
     yield from lines.values()
     yield from remarks(diff)
-    if not lines:
+    yield from others
+    if not lines and not others:
         yield "no difference"
     yield f"  {len(diff.untouched)} untouched"
 
@@ -101,7 +112,9 @@ def _line(mark: str, colour: str, entry: str, act: str, why: str) -> str:
     return f"{text}  {click.style(f'({why})', dim=True)}" if why else text
 
 
-def show_events(events: Iterable[messages.Event], said: str = "") -> messages.Ended | None:
+def show_events(
+    events: Iterable[messages.Event], said: Sequence[str] = ()
+) -> messages.Ended | None:
     """Print each as it comes, and first what was done by its beginning.
 
     None if the stream ended before the rollout did.
@@ -111,9 +124,8 @@ def show_events(events: Iterable[messages.Event], said: str = "") -> messages.En
         match event:
             case messages.Begun():
                 number = event.rollout
-                if said:
-                    click.echo(rows.plain(said))
-                    said = ""
+                for line in said:
+                    click.echo(rows.plain(line))
             case messages.EntryMoved() if event.state in _ON_THE_WAY and not event.detail:
                 pass
             case messages.EntryMoved():

@@ -1,7 +1,7 @@
 """Shows what happens in a rollout to its end, across a controller that goes away and comes back."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import click
@@ -51,7 +51,7 @@ def watch(
     *,
     as_json: bool,
     keep: Keeping | None = None,
-    said: str = "",
+    said: Sequence[str] = (),
 ) -> int:
     """Begin a rollout and show what happens in it, to its end; the exit status.
 

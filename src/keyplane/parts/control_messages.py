@@ -32,6 +32,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """What it would do."""
 
     fleet: str | None
+    former: str | None = None
+    """What the fleet is called until then; None: the same."""
     revision: int | None
     """The newest one, which this was made from."""
     digest: str

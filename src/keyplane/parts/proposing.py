@@ -33,8 +33,10 @@ def of_nothing(made: Made, target: StoredPlan | None) -> messages.Proposal:
 def of_plan(
     made: Made, target: StoredPlan | None, planned: Planned, volumes: Sequence[Question]
 ) -> messages.Proposal:
+    before, after = target.plan.fleet if target else None, planned.plan.fleet
     return messages.Proposal(
-        fleet=planned.plan.fleet,
+        fleet=after,
+        former=None if after is None or before == after else before,
         revision=made.parent,
         digest=made.newest.digest if made.newest else "",
         will=made.will,

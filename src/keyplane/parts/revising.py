@@ -263,7 +263,11 @@ class Revising:
             raise _refused("no-revision", "nothing was applied yet: `keyplane apply DIR` begins")
         known = await self._facts.known()
         if unknown := sorted(set(asked.machines) - known.keys()):
-            raise _refused("unknown-machine", f"{', '.join(unknown)} never said anything of itself")
+            raise _refused(
+                "unknown-machine",
+                f"{', '.join(unknown)} never said anything of itself: those that did are "
+                f"{', '.join(sorted(known)) or 'none'}",
+            )
         take = {
             machine: {name: stored.facts[name].value for name in stored.moved}
             for machine, stored in known.items()

@@ -139,6 +139,7 @@ def none(reader: Assignment, slot: SlotSpec, provider: str, *, beside: bool) -> 
 
 def unbound(draft: Draft, reader: Assignment, slot: SlotSpec) -> Fault:
     modules = _modules_that_could(draft, slot)
+    outside = f'name one outside: externals.NAME.interface = "{slot.interface}"'
     return Fault(
         code="slot-unbound",
         path=_path(slot),
@@ -150,7 +151,7 @@ def unbound(draft: Draft, reader: Assignment, slot: SlotSpec) -> Fault:
                 f'placement.every.{role} = {{ machines = ["MACHINE"] }} }}'
                 for module, role in sorted(modules.items())
             ),
-            f'or name one outside: externals.NAME.interface = "{slot.interface}"',
+            f"{'or ' if modules else ''}{outside}",
         ),
     )
 

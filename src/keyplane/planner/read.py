@@ -33,6 +33,7 @@ def read(draft: Draft) -> None:
                 f"instances.{name}.module",
                 f"instance {name}: there is no module `{instance.module}`",
                 *did_you_mean(instance.module, documents.modules, "modules of the catalogue"),
+                f"or make it: its document is modules/{instance.module}/module.toml",
             )
 
 

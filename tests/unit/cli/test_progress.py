@@ -4,7 +4,7 @@ import pytest
 
 from keyplane.cli import progress, status_view
 from keyplane.model.diagnostic import Diagnostic, Severity
-from keyplane.model.plan import Diff
+from keyplane.model.plan import NO_DIFFERENCE, Diff
 from keyplane.parts import freezing
 from keyplane.parts.control_messages import (
     Begun,
@@ -140,3 +140,36 @@ def test_a_paused_rollout_is_said_to_be_so_once() -> None:
     why = "paused before step 1 of 1: by ann"
     rollout = RolloutStatus(number=7, state="paused", why=why, paused="by ann")
     assert next(status_view.rollout_lines(rollout)) == f"rollout 7 is {why}"
+
+
+def test_what_is_done_is_said_once_it_has_begun(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before what comes of it; and not where nothing began."""
+    step = Stepped(step=1, steps=1, phase="sending", machines=["alpha"], said="step 1 of 1")
+    progress.show_events([Begun(rollout=7, entries=1), step], ["so it is"])
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()] == [
+        "so it is",
+        "step 1 of 1",
+    ]
+    progress.show_events([], ["so it is"])
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("former", [None, "tutorial"])
+def test_another_name_of_the_fleet_is_a_difference(
+    former: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    progress.show_proposal(
+        Proposal(
+            fleet="mine",
+            former=former,
+            revision=1,
+            digest="",
+            parent="g",
+            generation="g",
+            diagnostics=[],
+            diff=NO_DIFFERENCE,
+            entries=0,
+        )
+    )
+    told = "no difference" if former is None else "> fleet tutorial  changes its name to mine"
+    assert capsys.readouterr().out.splitlines() == [told, "  0 untouched"]

@@ -166,6 +166,22 @@ exports.url = { value = "x", lifecycle = "static" }
     assert "store" in row.message
 
 
+def test_where_nothing_could_provide_it_the_one_way_out_is_no_alternative() -> None:
+    fleet = f.machines("alpha") + f.instance("app", "app", "alpha")
+    (alone,) = f.row(f.plan_of(fleet, {"app": f.READER}, f.STORE), "slot-unbound").resolution
+    assert alone.startswith("name one outside: externals.NAME.interface")
+    some = f.row(f.plan_of(fleet, {"app": f.READER, "depot": f.PROVIDER}, f.STORE), "slot-unbound")
+    assert [way.split()[0] for way in some.resolution] == ["assign", "or"]
+
+
+def test_a_module_that_is_not_there_is_said_to_be_made_where() -> None:
+    """Its directory may be there, with a document that is named otherwise."""
+    made = f.plan_of(f.machines("alpha") + f.instance("app", "ap", "alpha"), {"app": f.READER})
+    ways = f.row(made, "unknown-module").resolution
+    assert ways[0] == "write `app`"
+    assert ways[-1] == "or make it: its document is modules/ap/module.toml"
+
+
 def test_no_entry_answers_its_own_slot() -> None:
     both = f.PROVIDER + '[roles.main.uses.peer]\ninterface = "store"\n'
     both = both.replace(
