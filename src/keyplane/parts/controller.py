@@ -323,6 +323,7 @@ class Controller:
         if isinstance(report, wire.Refused):
             log.warning("report refused", machine=machine, reason=report.reason)
             raise PermanentError(report.reason)
+        self._hearing.reported(machine, report.boot)
         metrics.reports.inc()
         self._offering.heard(machine, report.offer)
         await self._rolling.reported(report)

@@ -32,6 +32,10 @@ class Hearing:
         if life is not None:
             self._lives[machine] = life
 
+    def reported(self, machine: MachineName, life: str) -> None:
+        """It told what it found. A late report of a former life is none of the one that spoke."""
+        self._lives.setdefault(machine, life)
+
     @property
     def lives(self) -> Mapping[MachineName, str]:
         """Which life of its agent each has, where it said so."""

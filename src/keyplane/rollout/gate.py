@@ -24,6 +24,10 @@ _SOUND = (UnitState.HEALTHY, UnitState.DONE, UnitState.STOPPED)
 _ENDED = (UnitState.FAILED, UnitState.BACKING_OFF)
 """Those by which an entry failed: one that is tried again and again backs off meanwhile."""
 
+BELATED_MS = 5_000
+"""What a machine tells so soon after a rollout began may be of a try from before it: on a busy one
+reports take that long. A unit that is tried again and again is judged by the next try then."""
+
 
 def lacks(state: State) -> tuple[Trouble, ...]:
     """What the present step waits for, by machine; nothing once it has ended."""
@@ -107,15 +111,20 @@ def _refusal(state: State, machine: MachineName) -> tuple[Trouble, ...]:
 
 def _is_new(state: State, entry: EntryId, said: EntryReport) -> bool:
     """Whether it failed since the rollout began, and not only before."""
-    report = state.before.get(split_entry(entry)[2])
+    machine = split_entry(entry)[2]
+    report = state.before.get(machine)
     before = None if report is None else report.entries.get(entry)
     if before is None or before.state is not EntryState.FAILED:
         return True
+    heard_ms = state.seen[machine].heard_ms
+    belated = heard_ms is None or heard_ms < (state.started_ms or 0) + BELATED_MS
     for name, unit in said.units.items():
         former = before.units.get(name)
         if unit.state is UnitState.FAILED:
             return True  # it is not tried again by itself: waiting changes nothing
         if unit.state not in _ENDED and unit.state is not UnitState.UNHEALTHY:
+            continue
+        if belated and unit.state is UnitState.BACKING_OFF:
             continue
         if former is None or _tries(unit) != _tries(former):
             return True

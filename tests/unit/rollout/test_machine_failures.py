@@ -131,7 +131,20 @@ def test_what_failed_before_is_judged_by_what_is_tried_since() -> None:
     assert state.phase is Phase.WAITING
     well, _ = run(state, told(report("alpha", 2, 7, a=WELL, b=WELL), 200))
     assert well.phase is Phase.DONE
-    state, effects = run(state, told(report("alpha", 2, 7, a=dead(restarts=3), b=WELL), 200))
+    at = gate.BELATED_MS
+    state, effects = run(state, told(report("alpha", 2, 7, a=dead(restarts=3), b=WELL), at))
+    assert failed(state, effects) == ["a:main@alpha"]
+
+
+def test_a_try_from_before_that_is_told_late_is_no_failure() -> None:
+    """It may have ended before the cause was mended; the next try says what is so."""
+    state = again(dead(restarts=2))
+    late = told(report("alpha", 2, 6, a=dead(restarts=3), b=WELL), gate.BELATED_MS - 1)
+    state, _ = run(state, late, Ticked(now_ms=gate.BELATED_MS + 1))
+    assert state.phase is Phase.WAITING
+    well, _ = run(state, told(report("alpha", 2, 7, a=WELL, b=WELL), 9000))
+    assert well.phase is Phase.DONE
+    state, effects = run(state, told(report("alpha", 2, 7, a=dead(restarts=4), b=WELL), 9000))
     assert failed(state, effects) == ["a:main@alpha"]
 
 
