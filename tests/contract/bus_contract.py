@@ -15,8 +15,9 @@ from keyplane.ports.errors import TransientError
 
 ALPHA = MachineName("alpha")
 BETA = MachineName("beta")
+PROBE = b"probe"
 LONG_MS = 10_000
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 class World(Protocol):
@@ -72,26 +73,33 @@ async def served(
     on_report: Callable[[MachineName, bytes], Awaitable[None]] | None = None,
     on_facts: Callable[[MachineName, bytes], Awaitable[None]] | None = None,
 ):
-    """A controller at work, once an ask of beta was answered."""
+    """A controller at work, once a probe of beta was heard; the desk sees nothing of those."""
     controller = world.controller()
+    is_served = asyncio.Event()
+
+    async def on_beat(machine: MachineName, payload: bytes) -> None:
+        if payload == PROBE:
+            is_served.set()
+        else:
+            await desk.on_beat(machine, payload)
+
     serving = asyncio.create_task(
         controller.serve(
             on_ask=on_ask or desk.on_ask,
             on_report=on_report or desk.on_report,
             on_facts=on_facts or desk.on_facts,
-            on_beat=desk.on_beat,
+            on_beat=on_beat,
         )
     )
     try:
         # Beats are subscribed to last: once one is heard, everything is.
         probe = world.agent(BETA)
         async with asyncio.timeout(DEADLINE_S):
-            while not desk.beats:
+            while not is_served.is_set():
                 with suppress(BusUnavailableError):
-                    await probe.beat(b"probe")
+                    await probe.beat(PROBE)
                 await asyncio.sleep(0.005)
         await probe.close()
-        desk.beats.clear()
         yield controller
     finally:
         await controller.close()

@@ -177,7 +177,7 @@ async def tampered_server(
     path.write_text(json.dumps(configuration))
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while True:
                 try:
                     _, writer = await asyncio.open_connection("127.0.0.1", configuration["port"])
@@ -191,5 +191,5 @@ async def tampered_server(
         yield server.url
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
         await server.stop()

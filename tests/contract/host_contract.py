@@ -19,8 +19,8 @@ from keyplane.ports.host import Artifacts, Files, HostError, Processes
 
 ENTRY = EntryId("web:main@alpha")
 UNIT = UnitName("server")
-DEADLINE_S = 20.0
-TIMEOUT_MS = 5_000
+DEADLINE_S = 60.0
+TIMEOUT_MS = 60_000
 
 
 def digest(text: str) -> Digest:

@@ -14,6 +14,7 @@ import pytest
 from keyplane.adapters.nats.permissions import Machine, User
 from keyplane.adapters.nats.server import EmbeddedServer, locate
 from keyplane.ports.bus import BusServerError
+from tests.contract.bus_contract import DEADLINE_S
 from tests.contract.bus_world import ALPHA, Fleet, occupied, raw_client
 
 
@@ -35,7 +36,13 @@ def port_of(server: EmbeddedServer) -> int:
 
 def has_ended(descriptor: int) -> bool:
     """Of a process, by its descriptor, within a deadline."""
-    return bool(select.select([descriptor], [], [], 10)[0])
+    return bool(select.select([descriptor], [], [], DEADLINE_S)[0])
+
+
+def _says_its_pid(fleet: Fleet) -> bool:
+    """The server makes the file first, and then writes into it."""
+    path = fleet.directory / "nats.pid"
+    return path.exists() and bool(path.read_text().strip())
 
 
 async def test_it_serves_once_started(fleet: Fleet, server: EmbeddedServer) -> None:
@@ -141,7 +148,7 @@ async def test_its_end_is_told(fleet: Fleet, server: EmbeddedServer) -> None:
     await server.start(fleet.users)
     assert server.pid is not None
     os.kill(server.pid, signal.SIGKILL)
-    assert "signal KILL" in await asyncio.wait_for(server.exited(), 10)
+    assert "signal KILL" in await asyncio.wait_for(server.exited(), DEADLINE_S)
     with pytest.raises(BusServerError, match="does not run"):
         await server.reload(fleet.users)
     await server.start(fleet.users)
@@ -190,8 +197,8 @@ async def test_a_leftover_is_ended(fleet: Fleet, server: EmbeddedServer) -> None
     await server.stop()
     leftover = subprocess.Popen(command)
     left = os.pidfd_open(leftover.pid)
-    async with asyncio.timeout(10):
-        while not (fleet.directory / "nats.pid").exists():
+    async with asyncio.timeout(DEADLINE_S):
+        while not _says_its_pid(fleet):
             await asyncio.sleep(0.005)
     port = port_of(server)
     await server.start(fleet.users)
@@ -221,12 +228,12 @@ async def test_a_supervisor_runs_the_command(fleet: Fleet) -> None:
     without = [user for user in fleet.users if user.principal != Machine(ALPHA)]
     process = subprocess.Popen(server.prepare(without))
     try:
-        async with asyncio.timeout(10):
-            while not (fleet.directory / "nats.pid").exists():
+        async with asyncio.timeout(DEADLINE_S):
+            while not _says_its_pid(fleet):
                 await asyncio.sleep(0.005)
         # Another process lets them in: it has no lock, and keeps the port.
         EmbeddedServer(directory=fleet.directory).admit(fleet.users)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE_S):
             while True:
                 try:
                     async with raw_client(server.url, fleet.seed(Machine(ALPHA))):

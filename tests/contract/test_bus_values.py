@@ -13,7 +13,7 @@ from keyplane.adapters.nats import bucket, subjects
 from keyplane.adapters.nats.link import Link
 from keyplane.adapters.nats.permissions import Controller, Machine
 from keyplane.ports.bus import BusRefusedError, BusUnavailableError
-from tests.contract.bus_contract import Desk, until
+from tests.contract.bus_contract import DEADLINE_S, Desk, until
 from tests.contract.bus_world import ALPHA, BETA, Fleet, NatsWorld, raw_client
 
 PEER = "vpn:node@alpha/provides/peer/address"
@@ -52,7 +52,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     )
     try:
         agent = made.agent(ALPHA)
-        async with asyncio.timeout(LONG_MS / 1000):
+        async with asyncio.timeout(DEADLINE_S):
             while True:
                 try:
                     await agent.values.say(PEER, b"first", only_if_none=False, timeout_ms=LONG_MS)
@@ -97,7 +97,7 @@ async def test_what_is_there_already_is_not_written_again(world: World) -> None:
 
 
 async def until_listening(reader, heard: list[bytes]) -> None:
-    async with asyncio.timeout(LONG_MS / 1000):
+    async with asyncio.timeout(DEADLINE_S):
         while True:
             try:
                 got = await reader.values.listen([PEER], lambda _, word: heard.append(word))
@@ -164,7 +164,7 @@ async def test_a_store_that_was_deleted_is_made_again_and_filled_by_the_provider
     shutil.rmtree(world.fleet.directory / "store")
     await world.restart()
     provider = world.agent(ALPHA)
-    async with asyncio.timeout(LONG_MS / 1000):
+    async with asyncio.timeout(DEADLINE_S):
         while True:
             try:
                 await provider.values.say(PEER, b"one", only_if_none=True, timeout_ms=LONG_MS)
@@ -206,7 +206,7 @@ async def test_what_was_put_under_anothers_name_by_an_answer_is_not_read(world: 
     assert target is not None
     async with raw_client(world.server.url, world.fleet.seed(Machine(ALPHA))) as raw:
         await raw.publish(stored, b"", reply=target)
-        async with asyncio.timeout(LONG_MS / 1000):
+        async with asyncio.timeout(DEADLINE_S):
             while await reader.values.read(PEER, timeout_ms=LONG_MS) == b"first":
                 await asyncio.sleep(0.02)
     assert await reader.values.read(PEER, timeout_ms=LONG_MS) is None

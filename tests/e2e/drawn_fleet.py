@@ -183,6 +183,7 @@ def running(fleet: Fleet) -> dict[str, list[tuple[int, str, str]]]:
         with contextlib.suppress(OSError):
             raw = Path(f"/proc/{pid}/environ").read_bytes().decode()
             env = dict(pair.split("=", 1) for pair in raw.split("\0") if "=" in pair)
-            told = env["DRAWN_TEXT"], env.get("DRAWN_BELOW", "")
-            found[env["DRAWN_ENTRY"]].append((pid, *told))
+            if env:  # with none it is just ending
+                told = env["DRAWN_TEXT"], env.get("DRAWN_BELOW", "")
+                found[env["DRAWN_ENTRY"]].append((pid, *told))
     return dict(found)

@@ -66,7 +66,7 @@ def test_a_maps_file_reloads_and_restarts_nothing(arena: Fleet) -> None:
     end = arena.apply()
 
     assert (end["restarted"], end["reloaded"]) == (0, 1)
-    wait_for(lambda: "the-new-island" in game(arena, "/maps"), "the new maps", 5)
+    wait_for(lambda: "the-new-island" in game(arena, "/maps"), "the new maps")
     assert changed(before, arena.start_ids()) == set()
     assert json.loads(game(arena, "/counter", b"")) != first
 

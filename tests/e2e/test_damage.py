@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e import drawn_fleet
 from tests.e2e.drawn_fleet import Drawn
-from tests.e2e.fleet import Fleet, Network, standing, wait_for
+from tests.e2e.fleet import Fleet, Network, standing, stilled, take_away, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -33,7 +33,7 @@ def state(fleet: Fleet) -> Path:
 
 def sockets(fleet: Fleet) -> None:
     """All that tells where the control plane is reached."""
-    shutil.rmtree(state(fleet) / "run")
+    take_away(state(fleet) / "run", beside=fleet.directory.parent)
 
 
 def controller_keys(fleet: Fleet) -> None:
@@ -43,8 +43,10 @@ def controller_keys(fleet: Fleet) -> None:
 
 
 def bus(fleet: Fleet) -> None:
-    shutil.rmtree(state(fleet) / "bus")
-    os.kill(fleet.parts()["bus"], signal.SIGKILL)
+    pid = fleet.parts()["bus"]
+    with stilled(pid):
+        take_away(state(fleet) / "bus", beside=fleet.directory.parent)
+        os.kill(pid, signal.SIGKILL)
 
 
 def inventory(fleet: Fleet) -> None:
@@ -132,7 +134,7 @@ def test_a_machine_whose_folder_was_removed_starts_its_units_anew(
     """Nobody could find them any more: they are ended first, and none is there twice."""
     model, it = fleet
     before = drawn_fleet.running(it)
-    shutil.rmtree(state(it) / "machines" / "beta")
+    take_away(state(it) / "machines" / "beta", beside=it.directory.parent)
     here = [entry for entry in before if entry.endswith("@beta")]
     wait_for(lambda: all(is_another(it, before, entry) for entry in here), "all run anew")
     wait_for(lambda: it.run("status", exit_status=None).exit == 0, "all is well")

@@ -82,6 +82,7 @@ def test_what_is_said_on_the_machine_and_to_the_controller_is_one_thing(fleet: F
     wait_for(lambda: entry(fleet)["state"] == "healthy", "it runs")
     kill_agent(fleet)
     wait_for(lambda: entry(fleet)["state"] == "healthy", "it runs still")
+    wait_for(lambda: on_machine(fleet, "status", exit_status=None).exit == 0, "its agent says so")
     assert on_machine(fleet, "status", "--json").json["agent"]
 
 
@@ -170,10 +171,12 @@ def test_a_port_that_somebody_else_took_is_named_and_waited_for(fleet: Fleet) ->
 def test_a_file_that_somebody_changed_is_put_right_and_told(fleet: Fleet) -> None:
     path = fleet.directory / ".keyplane" / "machines" / "alpha" / "root" / "etc" / "web" / "motd"
     text = path.read_text()
-    path.unlink()
-    path.symlink_to("/etc/hostname")
+    draft = path.with_name("draft")
+    draft.symlink_to("/etc/hostname")
+    draft.replace(path)  # at one blow: that it is gone would be put right too
     wait_for(lambda: not path.is_symlink() and path.read_text() == text, "it is put right", 90)
-    told = wait_for(lambda: entry(fleet)["drift"], "it is told")[0]
+    wait_for(lambda: any(each["repaired"] for each in entry(fleet)["drift"]), "it is told")
+    (told,) = entry(fleet)["drift"]
     assert (told["path"], told["what"], told["repaired"]) == ("/etc/web/motd", "was a link", True)
     found = fleet.run("events", WEB, "--json").json["occurrences"]
     assert (found[-1]["act"], found[-1]["cause"]) == ("repair", "drift")

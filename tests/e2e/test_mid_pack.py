@@ -9,7 +9,7 @@ import pytest
 from keyplane.adapters.oci.layout import Layout
 from keyplane.model.names import Digest
 from tests.e2e import code_fleet
-from tests.e2e.fleet import Fleet, Network, Ran, wait_for
+from tests.e2e.fleet import BUSY, Fleet, Network, Ran, wait_for
 from tests.e2e.test_boundaries import HOOK
 from tests.e2e.test_store import layer_of
 
@@ -63,13 +63,15 @@ def named(fleet: Fleet) -> set[str]:
 def killed(fleet: Fleet, boundary: str, *words: str, victims: str = "all") -> Ran:
     """Run a command, in the midst of which all of the fleet is killed, the command too."""
     armed = fleet.directory / "controller.armed"
-    armed.write_text(f"{boundary}\n{victims}")
+    draft = armed.with_suffix(".new")
+    draft.write_text(f"{boundary}\n{victims}")
+    draft.replace(armed)
     child = fleet.start(*words)
     out, err = child.communicate(timeout=120)
     assert not armed.exists(), f"{boundary} was not come to\n{out}\n{err}"
     if victims == "all":
         wait_for(lambda: not parts(fleet), "all parts are dead")
-    return Ran(child.returncode, out, err)
+    return Ran(child.returncode, out, BUSY.sub("", err))
 
 
 def parts(fleet: Fleet) -> dict[int, str]:

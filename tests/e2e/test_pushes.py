@@ -1,5 +1,6 @@
 """What is only recorded goes to machines that a person names, and to no other."""
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -74,7 +75,8 @@ def offered(fleet: Fleet) -> dict[str, tuple[int, ...]]:
 
 def sends(fleet: Fleet, do: str, *values: object) -> list[Any]:
     """In the inventory itself, beside the controller."""
-    with sqlite3.connect(fleet.directory / ".keyplane" / "controller" / "inventory.db") as database:
+    path = fleet.directory / ".keyplane" / "controller" / "inventory.db"
+    with contextlib.closing(sqlite3.connect(path, timeout=60)) as database, database:
         return database.execute(do, values).fetchall()
 
 

@@ -126,7 +126,7 @@ def test_one_that_is_open_is_stopped_before_it_is_closed(retries: Retries) -> No
         assert "is open" in fleet.run("rollout", "retry", number, exit_status=1).err
         assert f"stop {number}" in fleet.run("rollout", "close", number, exit_status=1).err
         fleet.run("rollout", "stop", number)
-        out, err = applying.communicate(timeout=60)
+        out, err = applying.communicate(timeout=120)
     finally:
         applying.kill()
     assert applying.returncode == 1, out + err

@@ -22,6 +22,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 USUAL, SHORT = "2m", "12s"
 """Deadlines; the short one is for what is to come to it."""
 
+BEAT_MS = 5_000
+"""Between two heartbeats: whoever was heard since is no machine that was off a moment ago."""
+
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebFleet]:
@@ -34,6 +37,11 @@ def ended(begun: "subprocess.Popen[str]") -> tuple[int, str]:
     out, err = begun.communicate(timeout=300)
     assert "Traceback" not in out + err, out + err
     return begun.returncode, out + err
+
+
+def heard_ms_ago(fleet: WebFleet, machine: str) -> int:
+    found = next(each for each in fleet.status()["machines"] if each["machine"] == machine)
+    return found["heard_ms_ago"]
 
 
 def is_well(fleet: WebFleet) -> bool:
@@ -112,6 +120,7 @@ def test_a_machine_that_dies_with_what_it_was_sent_ends_it_named(fleet: WebFleet
     assert "web:main@a" in said or "a is silent" in said, said
     assert fleet.words() == before | {"a": None}
     number = str(fleet.shown()["number"])
+    wait_for(lambda: heard_ms_ago(fleet, "a") < BEAT_MS, "a is back: a retry counts on it")
     fleet.open_gates(fleet.machines)
     fleet.run("rollout", "retry", number)
     assert set(fleet.words().values()) == {"gated five"}
@@ -151,22 +160,26 @@ class Offers:
 
     def _run(self) -> None:
         while not self._ends.wait(0.02):
-            with (
-                contextlib.suppress(sqlite3.OperationalError),
-                contextlib.closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)) as base,
-            ):
-                for name, *number in base.execute("select machine, epoch, counter from offers"):
-                    row = self.seen.setdefault(name, [])
-                    if not row or row[-1] != (number[0], number[1]):
-                        row.append((number[0], number[1]))
+            with contextlib.suppress(sqlite3.OperationalError):
+                self._look()
+
+    def _look(self) -> None:
+        url = f"file:{self._path}?mode=ro"
+        with contextlib.closing(sqlite3.connect(url, uri=True, timeout=60)) as base:
+            for name, *number in base.execute("select machine, epoch, counter from offers"):
+                row = self.seen.setdefault(name, [])
+                if not row or row[-1] != (number[0], number[1]):
+                    row.append((number[0], number[1]))
 
     def __enter__(self) -> Self:
+        self._look()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ends.set()
         self._thread.join()
+        self._look()
 
 
 def test_pushes_with_a_restart_between_never_offer_a_lower_number(fleet: WebFleet) -> None:

@@ -111,7 +111,7 @@ def test_what_is_only_recorded_waits_for_a_push_and_a_freeze_for_a_thaw(fleet: W
     number = str(fleet.shown()["number"])
     assert "thaw" in fleet.run("rollout", "resume", number, exit_status=1).err
     fleet.run("thaw")
-    out, err = pushed.communicate(timeout=60)
+    out, err = pushed.communicate(timeout=120)
     assert pushed.returncode == 0, out + err
     assert set(fleet.words().values()) == {"five"}
     fleet.run("rollout", "stop", number, exit_status=1)

@@ -141,7 +141,7 @@ def test_a_persons_stop_waits_for_the_others(fleet: Fleet) -> None:
     wait_for(lambda: told in (entries(fleet, "web")["c"]["cause"] or ""), "c to say why it waits")
     assert entries(fleet, "web")["c"]["units"]["server"]["state"] == "healthy"
     fleet.run("start", "web:main@b")
-    wait_for(lambda: entries(fleet, "web")["c"]["state"] == "stopped", "c to be stopped", 60)
+    wait_for(lambda: entries(fleet, "web")["c"]["state"] == "stopped", "c to be stopped", 120)
     fleet.run("start", "web:main@c")
 
 
@@ -198,7 +198,7 @@ def test_a_lost_machine_holds_up_no_controller_that_was_just_started(fleet: Flee
         wait_for(lambda: not shown(fleet)["open"], "its rollout to end", 300)
         assert shown(fleet)["state"] == "done"
         assert lost not in entries(fleet, "web")
-        removing.communicate(timeout=60)
+        removing.communicate(timeout=120)
     finally:
         removing.kill()
         with contextlib.suppress(ProcessLookupError):

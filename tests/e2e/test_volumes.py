@@ -168,10 +168,11 @@ def test_a_backup_is_what_a_service_starts_with_again(counted: Counted) -> None:
     made = fleet.run("backup", counted.entry, "--json").json
     assert made["entry"] == counted.entry
     assert counted.backups()["backups"][0] == made
+    # It is told once it is saved; what was saved is started again then.
+    wait_for(lambda: fleet.run("status", exit_status=None).exit == 0, "it counts again")
     after = fleet.start_ids()
     assert before.keys() == after.keys()
     assert before != after  # it stood still meanwhile, as whoever asks is told
-    wait_for(lambda: fleet.run("status", exit_status=None).exit == 0, "it counts again")
     later = counted.count(add=True)
     former = counted.turn()
     fleet.apply("--volumes", f"tally:main=restore:{made['backup']}")

@@ -134,7 +134,10 @@ def processes(fleet: Fleet) -> list[str]:
     found: list[str] = []
     for pid, command in fleet.holders().items():
         if command.startswith(("sleep infinity", "sh -c trap")):
-            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            try:
+                environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            except OSError:  # it has ended since
+                continue
             found += [
                 json.dumps([command, text.decode()])
                 for text in [e for e in environment if e.startswith(b"TEXT=")] or [b""]

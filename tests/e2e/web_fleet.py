@@ -118,7 +118,8 @@ class WebFleet(Fleet):
             with contextlib.suppress(OSError):  # it was reported, and has ended since
                 raw = Path(f"/proc/{pid}/environ").read_bytes().decode()
                 env = dict(pair.split("=", 1) for pair in raw.split("\0") if "=" in pair)
-                found[unit.partition("@")[2].partition("/")[0]] = env["WORD"]
+                if env:  # with none it is just ending
+                    found[unit.partition("@")[2].partition("/")[0]] = env["WORD"]
         return found
 
     def shown(self) -> dict[str, Any]:

@@ -41,13 +41,13 @@ def cluster() -> Iterator[Path]:
     run("initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync")
     # Nothing here has to outlive a crash of the machine.
     run(
-        "pg_ctl", "start", "-w", "-s", "-l", str(root / "log"),
+        "pg_ctl", "start", "-w", "-t", "300", "-s", "-l", str(root / "log"),
         "-o", f"-k {root} -c listen_addresses='' -c fsync=off",
     )  # fmt: skip
     try:
         yield root
     finally:
-        run("pg_ctl", "stop", "-m", "immediate", "-s")
+        run("pg_ctl", "stop", "-m", "immediate", "-t", "300", "-s")
         shutil.rmtree(root)
 
 

@@ -130,10 +130,14 @@ async def test_a_base_is_dropped_with_its_rollout(open_sql: Open, url: str) -> N
 async def test_what_is_read_beside_commits_is_of_one_moment(open_sql: Open) -> None:
     """A plan is read in several statements; none sees a later plan than the others."""
     writer, reader = await open_sql(), await open_sql()
-    plans = [nth(n) for n in range(25)]
+    plans = [nth(n) for n in range(250)]
+    whole = [0, 0]
 
     async def write() -> None:
+        """Until each reader has seen some of it, and a while at the least."""
         for n, plan in enumerate(plans):
+            if n >= 25 and min(whole) > 0:
+                return
             await writer.commit(
                 plan,
                 parent=digest(f"{n - 1}") if n else None,
@@ -143,21 +147,19 @@ async def test_what_is_read_beside_commits_is_of_one_moment(open_sql: Open) -> N
                 at_ms=n,
             )
 
-    async def read() -> int:
-        whole = 0
+    async def read(reads: int) -> None:
         while not writing.done():
             target = await reader.target()
             rollout = await reader.rollout()
             if target is not None and rollout is not None:
                 assert target in plans
                 assert rollout.base == plans[int(rollout.state) - 1].entries
-                whole += 1
-        return whole
+                whole[reads] += 1
 
     writing = asyncio.create_task(write())
-    counts = await asyncio.gather(read(), read())
+    await asyncio.gather(read(0), read(1))
     await writing
-    assert min(counts) > 0
+    assert min(whole) > 0
 
 
 async def test_what_is_written_is_there_for_who_opens_it_next(url: str) -> None:

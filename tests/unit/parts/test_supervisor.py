@@ -23,7 +23,7 @@ SLEEPER = [sys.executable, "-c", "import signal; signal.pause()"]
 
 
 async def until(found: Callable[[], Any]) -> Any:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (value := found()):
             await asyncio.sleep(0.01)
         return value
@@ -96,7 +96,7 @@ class Running:
 
     async def pids(self) -> dict[str, int]:
         """Once all parts run."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 parts = await self.ask({"do": "parts"})
                 if all(each["pid"] is not None for each in parts.values()):
@@ -105,7 +105,7 @@ class Running:
 
     async def stop(self) -> None:
         await self.ask({"do": "stop"})
-        await asyncio.wait_for(self.task, 20)
+        await asyncio.wait_for(self.task, 60)
 
 
 async def test_the_controller_says_which_agents_run(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ async def test_a_supervisor_whose_state_was_removed_ends(tmp_path: Path) -> None
     running = Running(folder)
     pids = await running.pids()
     shutil.rmtree(folder)
-    await asyncio.wait_for(running.task, 20)
+    await asyncio.wait_for(running.task, 60)
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids.values())
 
 
@@ -212,7 +212,7 @@ async def test_a_supervisor_whose_lock_was_removed_ends_although_it_is_reached(
     with running.lock.open():  # as who holds it has it
         running.lock.unlink()
         running.lock.touch()
-        await asyncio.wait_for(running.task, 20)
+        await asyncio.wait_for(running.task, 60)
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids.values())
 
 
@@ -230,7 +230,7 @@ async def test_one_that_ends_takes_no_more_agents(tmp_path: Path) -> None:
 
         answers = await asyncio.to_thread(both)
     assert answers == [{"ok": True}, {"error": "it is ending"}]
-    await asyncio.wait_for(running.task, 20)
+    await asyncio.wait_for(running.task, 60)
 
 
 def _ask(path: Path, request: dict[str, Any]) -> dict[str, Any]:

@@ -163,7 +163,7 @@ async def test_an_end_that_nobody_saw_is_told_first(
     assert ended.pid is not None
     waiting = asyncio.ensure_future(later.exited())
     os.kill(ended.pid, signal.SIGKILL)
-    seen = await asyncio.wait_for(waiting, 5)
+    seen = await asyncio.wait_for(waiting, 60)
     assert (seen.unit, seen.exit_signal) == ("other", signal.SIGKILL)
     later.close()
 
@@ -180,7 +180,7 @@ async def test_killing_the_shim_leaves_nothing(
     seen = await processes.start(shell(script))
     await until((tmp_path / "daemon").exists)
     os.kill(shim_of(state), signal.SIGKILL)
-    ended = await asyncio.wait_for(processes.exited(), 5)
+    ended = await asyncio.wait_for(processes.exited(), 60)
     assert ended.exit_signal == signal.SIGKILL
     assert ended.lost
     assert ended.notes == ("its shim was killed, and it with it",)
@@ -198,7 +198,7 @@ async def test_daemons_end_with_the_main_process(processes: LinuxProcesses, tmp_
         echo $! > {tmp_path}/daemon
         while [ ! -e {tmp_path}/ready ]; do sleep 0.01; done"""
     await processes.start(shell(script))
-    ended = await asyncio.wait_for(processes.exited(), 5)
+    ended = await asyncio.wait_for(processes.exited(), 60)
     assert ended.exit_code == 0
     assert not alive(the_pid(tmp_path / "daemon"))
 
@@ -209,7 +209,7 @@ async def test_stop_asks_first(processes: LinuxProcesses, state: StateRoot) -> N
         shell("trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.01; done")
     )
     await until(lambda: processes.tail(ENTRY, UNIT, 1) == ("up",))
-    await processes.stop(ENTRY, UNIT, DIGEST, timeout_ms=5_000)
+    await processes.stop(ENTRY, UNIT, DIGEST, timeout_ms=60_000)
     (seen,) = processes.observe()
     assert (seen.running, seen.exit_code) == (False, 0)
     assert processes.tail(ENTRY, UNIT, 1) == ("bye",)
@@ -237,7 +237,7 @@ async def test_stop_works_on_what_another_agent_started(
     seen = await processes.start(spec("sleep", "60"))
     processes.close()
     other = LinuxProcesses(placement)
-    await other.stop(ENTRY, UNIT, DIGEST, timeout_ms=5_000)
+    await other.stop(ENTRY, UNIT, DIGEST, timeout_ms=60_000)
     assert seen.pid is not None
     assert not alive(seen.pid)
     assert other.observe()[0].exit_signal == signal.SIGTERM
@@ -254,7 +254,7 @@ async def test_only_what_ended_is_forgotten(processes: LinuxProcesses, state: St
     with pytest.raises(HostError, match="runs"):
         processes.forget(ENTRY, UNIT, DIGEST)
     await until(lambda: processes.tail(ENTRY, UNIT, 1) == ("here",))
-    await processes.stop(ENTRY, UNIT, DIGEST, timeout_ms=5_000)
+    await processes.stop(ENTRY, UNIT, DIGEST, timeout_ms=60_000)
     processes.forget(ENTRY, UNIT, DIGEST)
     assert processes.observe() == ()
     assert list(state.run.iterdir()) == []
@@ -286,7 +286,7 @@ async def test_limits_hold(processes: LinuxProcesses) -> None:
     """A unit cannot take more memory than it may, by whatever means this machine has."""
     greedy = "import sys\nx = bytearray(200 << 20)\nprint('took it')"
     await processes.start(spec("python3", "-c", greedy, limits={"memory": "64M", "tasks": 50}))
-    ended = await asyncio.wait_for(processes.exited(), 10)
+    ended = await asyncio.wait_for(processes.exited(), 60)
     assert ended.exit_code != 0
     assert "took it" not in processes.tail(ENTRY, UNIT, 10)
 
@@ -301,7 +301,7 @@ s = socket.socket(); s.bind(("127.0.0.1", {port})); s.listen(); print("up", flus
 time.sleep(60)"""
     await processes.start(spec("python3", "-c", server))
     await until(lambda: processes.tail(ENTRY, UNIT, 1) == ("up",))
-    await processes.stop(ENTRY, UNIT, DIGEST, timeout_ms=5_000)
+    await processes.stop(ENTRY, UNIT, DIGEST, timeout_ms=60_000)
     with socket.socket() as again:
         again.bind(("127.0.0.1", port))
 
