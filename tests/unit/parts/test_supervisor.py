@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from keyplane.model.declaration import OfferNumber, Report
 from keyplane.model.names import EntryId, MachineName
-from keyplane.parts import agent_socket, unix_socket
+from keyplane.parts import agent_socket, supervisor_client, unix_socket
 from keyplane.parts.supervisor import Part, Supervisor
 from keyplane.ports.bus import BusServerError
+from keyplane.ports.control import ControlRefusedError
 from keyplane.rollout.declaring_values import Rights
 
 SLEEPER = [sys.executable, "-c", "import signal; signal.pause()"]
@@ -189,6 +191,18 @@ async def test_a_socket_that_was_removed_is_made_anew(tmp_path: Path) -> None:
     running.path.unlink()
     running.path.parent.rmdir()
     assert await running.pids() == before
+    await running.stop()
+
+
+async def test_who_asks_while_a_socket_is_made_anew_waits_for_it(tmp_path: Path) -> None:
+    """As a controller does, whose own socket was removed with it, in the midst of an apply."""
+    running = Running(tmp_path)
+    await running.pids()
+    running.path.unlink()
+    await supervisor_client.ask(running.path, {"do": "permit", "rights": {}})
+    assert running.permitted == [{}]
+    with pytest.raises(ControlRefusedError, match="unknown request"):
+        await supervisor_client.ask(running.path, {"do": "nonsense"})
     await running.stop()
 
 

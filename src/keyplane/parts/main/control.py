@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import fcntl
-import json
 import os
 import signal
 import socket
@@ -31,7 +30,13 @@ from keyplane.journal import Journal
 from keyplane.model import duration, names
 from keyplane.model.names import MachineName
 from keyplane.model.volumes import OrderKind
-from keyplane.parts import control_api, leasing, metrics_socket, unix_socket
+from keyplane.parts import (
+    control_api,
+    leasing,
+    metrics_socket,
+    supervisor_client,
+    unix_socket,
+)
 from keyplane.parts.collecting import Collecting
 from keyplane.parts.controller import Controller
 from keyplane.parts.main import heap
@@ -40,7 +45,6 @@ from keyplane.parts.peer_protocol import PeerProtocol
 from keyplane.parts.planning import Planning
 from keyplane.parts.state_dir import StateDir
 from keyplane.ports import fact_order
-from keyplane.ports.control import ControlRefusedError
 from keyplane.ports.errors import PermanentError, TransientError
 from keyplane.ports.inventory import Inventory
 from keyplane.ports.store import Pack, StoreUnavailableError
@@ -50,8 +54,6 @@ log = Journal(__name__.removeprefix("keyplane."))
 
 HOLD = "KEYPLANE_FACT_HOLD"
 """Says how long a fact has to hold, as a duration, where a minute is too short or too long."""
-LINE_BYTES_MAX = 1 << 20
-"""Of an answer of the supervisor."""
 HOLDER = "embedded"
 ANSWERED_S = 2
 """How long an answer that is being given may still take when the controller ends."""
@@ -86,10 +88,12 @@ async def _run(state: StateDir) -> None:
             offering=offering,
             store=store,
             clock=system_clock,
-            agents=lambda machines: _supervisor(
-                state, {"do": "agents", "machines": list(machines)}
+            agents=lambda machines: supervisor_client.ask(
+                state.supervisor_socket, {"do": "agents", "machines": list(machines)}
             ),
-            permit=lambda rights: _supervisor(state, {"do": "permit", "rights": _rights(rights)}),
+            permit=lambda rights: supervisor_client.ask(
+                state.supervisor_socket, {"do": "permit", "rights": _rights(rights)}
+            ),
             hold_ms=_hold_ms(),
         )
         collecting = Collecting(
@@ -255,19 +259,6 @@ def _archive(files: Mapping[str, bytes], folder: str, path: str) -> Pack:
             raise PermanentError(f"cannot pack {folder}/{path}: {found.message}")
 
     return send
-
-
-async def _supervisor(state: StateDir, request: Mapping[str, Any]) -> None:
-    """Have the supervisor do something; raises if it does not."""
-    with unix_socket.connect(state.supervisor_socket) as client:
-        client.settimeout(0)
-        reader, writer = await asyncio.open_unix_connection(sock=client, limit=LINE_BYTES_MAX)
-        writer.write(json.dumps(request).encode() + b"\n")
-        line = await reader.readline()
-        writer.close()
-    answer = json.loads(line) if line else {"error": "nothing"}
-    if "ok" not in answer:
-        raise ControlRefusedError(f"the supervisor answers {answer.get('error')}")
 
 
 def _rights(rights: Mapping[MachineName, Rights]) -> dict[str, Any]:
