@@ -187,3 +187,10 @@ def running(fleet: Fleet) -> dict[str, list[tuple[int, str, str]]]:
                 told = env["DRAWN_TEXT"], env.get("DRAWN_BELOW", "")
                 found[env["DRAWN_ENTRY"]].append((pid, *told))
     return dict(found)
+
+
+def told(fleet: Fleet) -> dict[str, list[tuple[str, str]]]:
+    """The same without the pids: what each process was started with."""
+    return {
+        entry: [(text, below) for _, text, below in each] for entry, each in running(fleet).items()
+    }

@@ -43,7 +43,6 @@ class Tried:
     """From then on each test tries one boundary."""
     boundaries: dict[tuple[str, str], list[Boundary]] = field(default_factory=dict)
     """Of each part, on the way to each text."""
-    began: dict[str, dict[str, int]] = field(default_factory=dict)
     standing: dict[str, dict[str, str]] = field(default_factory=dict)
     processes: dict[str, list[str]] = field(default_factory=dict)
 
@@ -68,7 +67,10 @@ class Tried:
             for name in (self.folder / f"{part}.seen").read_text().splitlines():
                 seen[name] += 1
                 found.append((name, seen[name]))
-        self.began[self.text] = difference(before, two_texts.counts(self.fleet))
+        begun = two_texts.BEGUN[self.text]
+        wait_for(
+            lambda: difference(before, two_texts.counts(self.fleet)) == begun, "it was written"
+        )
         self.standing[self.text] = two_texts.standing(self.fleet)
         self.processes[self.text] = two_texts.processes(self.fleet)
 
@@ -93,6 +95,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tried]:
         patch.setenv("KEYPLANE_TEST_BOUNDARIES", str(directory))
         try:
             it.fleet.run("up", ".", "--yes")
+            wait_for(lambda: set(two_texts.counts(it.fleet).values()) == {1}, "all say so")
             # Twice: the first time some of it is made that later stays.
             for _ in range(4):
                 it.record()
@@ -155,20 +158,31 @@ def cut_at(tried: Tried, part: str, boundary: Boundary, victim: str) -> bool:
         wait_for(lambda: fleet.run("apply", "--yes", exit_status=None).exit == 0, said)
     wait_for(lambda: fleet.run("status", exit_status=None).exit == 0, f"all is well, {said}")
     check(tried, said, before, may_restart=victim == "shims")
-    again = difference(reloads, two_texts.counts(fleet, "reloaded"))["conf/watcher"]
-    assert again in ((1, 2) if victim != "shims" else (0, 1, 2)), f"{said}: {again} reloads"
+    if victim != "shims":  # by a signal, and what obeys it says so when its turn comes
+        wait_for(lambda: reloaded(fleet, reloads) > 0, f"it is reloaded, {said}")
+    assert reloaded(fleet, reloads) <= 2, f"{said}: {reloaded(fleet, reloads)} reloads"
     return is_reached
+
+
+def reloaded(fleet: Fleet, before: dict[str, int]) -> int:
+    return difference(before, two_texts.counts(fleet, "reloaded"))["conf/watcher"]
 
 
 def check(tried: Tried, said: str, before: dict[str, int], *, may_restart: bool) -> None:
     fleet, text = tried.fleet, tried.text
     wait_for(lambda: two_texts.processes(fleet) == tried.processes[text], f"what runs, {said}")
+    least, more = two_texts.BEGUN[text], 1 if may_restart else 0
+
+    def lacks() -> list[str]:  # what runs may not have said so yet
+        began = difference(before, two_texts.counts(fleet))
+        return [unit for unit, count in least.items() if began[unit] < count]
+
+    wait_for(lambda: not lacks(), f"all began, {said}")
     began = difference(before, two_texts.counts(fleet))
-    for unit, count in tried.began[text].items():
-        most = count + 1 if may_restart else count
-        assert count <= began[unit] <= most, f"{said}: {unit} began {began[unit]} times"
+    for unit, count in least.items():
+        assert began[unit] <= count + more, f"{said}: {unit} began {began[unit]} times"
     with contextlib.suppress(AssertionError):
-        wait_for(lambda: two_texts.standing(fleet) == tried.standing[text], "", 10)
+        wait_for(lambda: two_texts.standing(fleet) == tried.standing[text], "")
     assert two_texts.standing(fleet) == tried.standing[text], said
 
 

@@ -197,8 +197,4 @@ def is_another(fleet: Fleet, before: dict[str, list[tuple[int, str, str]]], entr
 
 
 def assert_runs(model: Drawn, fleet: Fleet) -> None:
-    found = {
-        entry: [(text, below) for _, text, below in each]
-        for entry, each in drawn_fleet.running(fleet).items()
-    }
-    assert found == {entry: [told] for entry, told in model.wanted().items()}
+    assert drawn_fleet.told(fleet) == {entry: [told] for entry, told in model.wanted().items()}

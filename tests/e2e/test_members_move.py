@@ -111,6 +111,8 @@ def test_one_member_goes_elsewhere_with_its_data_while_the_other_serves(fleet: T
 
 def test_a_rollout_is_followed_in_place_to_its_end(fleet: Tallies) -> None:
     """A line for each machine; the first screen is left as it was, with how it ended."""
+    first, second = placed(fleet)
+    fleet.write(first, second)  # whatever was asked for, and not applied
     fleet.edit("modules/tally/src/tally.py", "import http", "# another one\nimport http")
     fleet.run("freeze", "--why", "until it is watched")
     applying = fleet.start("apply", "--yes")
@@ -132,11 +134,16 @@ def test_a_rollout_is_followed_in_place_to_its_end(fleet: Tallies) -> None:
         assert all(len(line) <= 80 for line in lines if "\x1b" not in line), end
         assert "\x1b[H" not in end, "drawn once"
         states = [line.split()[1:3] for line in lines if "tally:main@" in line]
-        assert states == [["a", "done"], ["c", "done"]]
+        assert states == [[first, "done"], [second, "done"]]
         assert "2 restarted" in lines[-1]
     finally:
         out, err = applying.communicate(timeout=240)
     assert applying.returncode == 0, out + err
+
+
+def placed(fleet: Tallies) -> list[str]:
+    """The two machines that have a tally."""
+    return sorted(unit.partition("@")[2].partition("/")[0] for unit in fleet.start_ids())
 
 
 def shown(fleet: Tallies) -> dict[str, Any]:
