@@ -134,7 +134,8 @@ def test_a_machine_whose_folder_was_removed_starts_its_units_anew(
     """Nobody could find them any more: they are ended first, and none is there twice."""
     model, it = fleet
     before = drawn_fleet.running(it)
-    take_away(state(it) / "machines" / "beta", beside=it.directory.parent)
+    # Not moved away first: what is only elsewhere is none of theirs.
+    wait_for(lambda: removed(state(it) / "machines" / "beta"), "all of it is gone")
     here = [entry for entry in before if entry.endswith("@beta")]
     wait_for(lambda: all(is_another(it, before, entry) for entry in here), "all run anew")
     wait_for(lambda: it.run("status", exit_status=None).exit == 0, "all is well")

@@ -42,6 +42,7 @@ SLACK_S = 1.0
 """Beyond the window: all have acted by then."""
 ROUNDS = 20
 """Where others take the processor away for seconds, the next round may be spared."""
+TICK_S = 0.01
 SHARED = "vpn:node@provider/provides/peer/address"
 
 
@@ -170,6 +171,8 @@ async def test_one_value_reaches_all_its_readers_within_the_window_and_a_second(
         ),
         *(asyncio.create_task(agent(r, buses[r.name]).run()) for r in readers),
     ]
+    taken = Taken()
+    tasks.append(asyncio.create_task(taken.watch()))
     shown: list[str] = []
     late: list[float] = []
     try:
@@ -178,12 +181,13 @@ async def test_one_value_reaches_all_its_readers_within_the_window_and_a_second(
         for number in range(2, 2 + ROUNDS):
             await until(lambda: all(reader.is_quiet() for reader in readers))
             said, value = time.monotonic(), f"value {number}"
+            taken.seconds = 0.0
             await say(buses[provider], number, value)
             await until(lambda value=value: all(value in each.starts for each in readers))
             late = sorted(each.starts[value] - said - WINDOW_MS / 1000 for each in readers)
-            shown.append(_histogram(late))
+            shown.append(f"{_histogram(late)}, with {taken.seconds:.1f} s of others")
             assert late[0] >= -0.05  # nobody acts before its window is over
-            if late[-1] <= SLACK_S:
+            if late[-1] <= SLACK_S + taken.seconds:
                 break
     finally:
         for task in tasks:
@@ -195,7 +199,21 @@ async def test_one_value_reaches_all_its_readers_within_the_window_and_a_second(
     record_property("late", shown)
     with capsys.disabled():
         print(f"\n{READERS} readers, later than the window by", *shown, sep="\n  ")
-    assert late[-1] <= SLACK_S
+    assert late[-1] <= SLACK_S + taken.seconds
+
+
+class Taken:
+    """How long others had the processor while this process had something to do."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    async def watch(self) -> None:
+        while True:
+            began, worked = time.monotonic(), time.thread_time()
+            await asyncio.sleep(TICK_S)
+            late_s = time.monotonic() - began - TICK_S
+            self.seconds += max(0.0, late_s - (time.thread_time() - worked))
 
 
 def _histogram(late: list[float]) -> str:

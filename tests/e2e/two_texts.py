@@ -9,10 +9,11 @@ ENTRIES = {"web": ("runner", "once"), "conf": ("watcher",), "extra": ("sleeper",
 """Each instance's units."""
 
 BEGUN = {
-    "a": {"web/runner": 1, "web/once": 1, "conf/watcher": 0, "extra/sleeper": 1},
-    "b": {"web/runner": 1, "web/once": 1, "conf/watcher": 0, "extra/sleeper": 0},
+    "a": {"web/runner": 1, "web/once": 0, "conf/watcher": 0, "extra/sleeper": 1},
+    "b": {"web/runner": 1, "web/once": 0, "conf/watcher": 0, "extra/sleeper": 0},
 }
-"""How often each unit begins on the way to a text from the other; the watcher is reloaded."""
+"""How often each unit begins on the way to a text from the other, where both have been there before;
+the watcher is reloaded."""
 
 _FLEET = """
 fleet = "two-texts"

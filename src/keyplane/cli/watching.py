@@ -124,7 +124,7 @@ def _events(state: StateDir, begin: Begin) -> Iterator[messages.Event]:
             click.echo("  the controller went away; waiting for it to come back", err=True)
             yield from _followed(state, ours)
             return
-        if not embedded.is_up(state):
+        if not embedded.lives(state):
             break
         if attempt == 0:
             click.echo("  the controller went away; asking it again once it is back", err=True)
@@ -149,7 +149,7 @@ def _followed(state: StateDir, ours: int) -> Iterator[messages.Event]:
                 if isinstance(event, messages.Ended):
                     return
         except ControlUnreachableError:
-            if not embedded.is_up(state):
+            if not embedded.lives(state):
                 raise ControlUnreachableError(
                     "the control plane was stopped before the rollout came to its end: "
                     f"`keyplane up {state.fleet}` goes on with it"

@@ -62,7 +62,7 @@ def is_up(state: StateDir) -> bool:
     return ask_supervisor(state, {"do": "parts"}) is not None
 
 
-def _lives(state: StateDir) -> bool:
+def lives(state: StateDir) -> bool:
     """Whether a supervisor is there, also one whose socket is just being made anew."""
     return is_up(state) or _lock_held(state)
 
@@ -80,7 +80,7 @@ def controller(state: StateDir) -> ControlClient:
         except ControlSilentError:
             raise
         except ControlUnreachableError:
-            if not _lives(state):
+            if not lives(state):
                 raise ControlUnreachableError(
                     f"no control plane runs for {state.fleet}: "
                     f"`keyplane up {shlex.quote(str(state.fleet))}`"
@@ -89,7 +89,7 @@ def controller(state: StateDir) -> ControlClient:
         return True
 
     _wait_for_parts(state, answers, lambda: "the controller does not answer")
-    return ControlClient(state.control_socket, comes_back=lambda: _lives(state))
+    return ControlClient(state.control_socket, comes_back=lambda: lives(state))
 
 
 def start(state: StateDir, machines: Sequence[str]) -> None:
@@ -159,7 +159,7 @@ def _wait_for_parts(state: StateDir, poll: Callable[[], T | None], late: Callabl
     began = time.monotonic()
     while (found := poll()) is None:
         waited_s = time.monotonic() - began
-        if not _lives(state):
+        if not lives(state):
             raise StartError(f"the control plane of {state.fleet} was stopped meanwhile")
         if waited_s > TROUBLE_S:
             problems = _problems(state)
@@ -204,7 +204,7 @@ def _last_line(state: StateDir, part: str) -> str:
 
 def stop(state: StateDir) -> bool:
     """End all parts and wait until they are gone; False if none ran."""
-    if not _lives(state):
+    if not lives(state):
         return False
 
     def ended() -> bool | None:
@@ -222,7 +222,7 @@ def _lock_held(state: StateDir) -> bool:
     except FileNotFoundError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # beside others who look
     except BlockingIOError:
         return True
     finally:

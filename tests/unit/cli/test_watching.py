@@ -1,5 +1,6 @@
 """A rollout is watched to its end, whatever becomes of the controller meanwhile."""
 
+import fcntl
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,10 +46,10 @@ def killed() -> Iterator[messages.Event]:
 
 
 @pytest.fixture
-def is_up(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+def lives(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether the control plane is there, from now on."""
     is_so = [True]
-    monkeypatch.setattr(embedded, "is_up", lambda _: is_so[0])
+    monkeypatch.setattr(embedded, "lives", lambda _: is_so[0])
     monkeypatch.setattr(embedded, "controller", lambda _: None)
     return is_so
 
@@ -82,7 +83,7 @@ def watch(folder: Path, *answers: Answer) -> tuple[int, list[bool]]:
     return watching.watch(StateDir(folder), begin, as_json=True), asked
 
 
-@pytest.mark.usefixtures("is_up")
+@pytest.mark.usefixtures("lives")
 @pytest.mark.parametrize("lost", [closed, killed])
 def test_one_that_went_away_before_it_said_anything_is_asked_again(
     tmp_path: Path, lost: Answer
@@ -92,20 +93,32 @@ def test_one_that_went_away_before_it_said_anything_is_asked_again(
     assert watch(tmp_path, lost, lost, taken) == (0, [False, True, True])
 
 
-@pytest.mark.usefixtures("is_up")
+@pytest.mark.usefixtures("lives")
 def test_one_that_goes_away_each_time_is_not_asked_for_ever(tmp_path: Path) -> None:
     """What is asked may be what kills it."""
     with pytest.raises(ControlUnreachableError, match="`keyplane history` shows whether it did"):
         watch(tmp_path, closed, killed, killed, taken)
 
 
-def test_one_that_was_stopped_is_not_waited_for(tmp_path: Path, is_up: list[bool]) -> None:
-    is_up[0] = False
+def test_one_that_was_stopped_is_not_waited_for(tmp_path: Path, lives: list[bool]) -> None:
+    lives[0] = False
     with pytest.raises(ControlUnreachableError, match="before it said that it took this"):
         watch(tmp_path, closed, taken)
 
 
-@pytest.mark.usefixtures("is_up")
+def test_a_supervisor_whose_socket_is_made_anew_is_no_control_plane_that_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is known by its lock meanwhile."""
+    monkeypatch.setattr(embedded, "controller", lambda _: None)
+    with StateDir(tmp_path).supervisor_lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert watch(tmp_path, closed, taken) == (0, [False, True])
+    with pytest.raises(ControlUnreachableError, match="before it said that it took this"):
+        watch(tmp_path, closed, taken)
+
+
+@pytest.mark.usefixtures("lives")
 @pytest.mark.parametrize(
     ("outcome", "exit_status", "said"),
     [("done", 0, ""), ("superseded", 1, "rollout 5 took this one over")],
