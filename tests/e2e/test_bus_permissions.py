@@ -179,10 +179,10 @@ async def scene(root: Path, *, permitted: bool) -> AsyncIterator[Scene]:
 
 
 async def until_served(made: Scene) -> None:
-    """Reports are subscribed to after asks: once one is recorded, both are served."""
-    async with asyncio.timeout(10):
+    """Facts are subscribed to after asks and reports: once some are recorded, all are served."""
+    async with asyncio.timeout(60):
         while not made.recorded:
-            await made.beta.publish("kp.report.beta", b"", reply="_INBOX.beta.ready")
+            await made.beta.publish("kp.facts.beta", b"", reply="_INBOX.beta.ready")
     made.beta.received.clear()
     made.recorded.clear()
 

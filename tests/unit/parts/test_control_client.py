@@ -38,7 +38,7 @@ def controllers(path: Path, *lives: Callable[[socket.socket], None]) -> Iterator
     def run() -> None:
         for number, live in enumerate(lives):
             with unix_socket.listen(path) as server:
-                server.settimeout(20)
+                server.settimeout(60)
                 connection, _ = server.accept()
                 asked.append(number)
                 live(connection)
@@ -46,7 +46,7 @@ def controllers(path: Path, *lives: Callable[[socket.socket], None]) -> Iterator
     thread = threading.Thread(target=run)
     thread.start()
     yield asked
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
 
 

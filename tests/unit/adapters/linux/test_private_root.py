@@ -29,7 +29,7 @@ def declared(state: StateRoot) -> tuple[str, ...]:
 
 
 async def said(units: LinuxProcesses) -> tuple[str, ...]:
-    ended = await asyncio.wait_for(units.exited(), 5)
+    ended = await asyncio.wait_for(units.exited(), 60)
     lines = units.tail(ENTRY, UNIT, 20)
     assert ended.exit_code == 0, lines
     return lines
