@@ -124,7 +124,7 @@ def _parts(state: StateDir, named: Sequence[str]) -> Iterator[Source]:
 
 
 def _known(names: Sequence[str]) -> str:
-    return f": there are {', '.join(names)}" if names else ": nothing did so far"
+    return f": there are {', '.join(names)}" if names else ""
 
 
 def _since(said: str | None) -> str:

@@ -44,6 +44,7 @@ def command(directory: Path, *, yes: bool, no_apply: bool, volumes: dict[str, st
         raise faults.UnusableError(
             f"{fleet.file} has no machine with `local = true`: an embedded control "
             "plane runs agents for those only",
+            "say `local = true` of each machine that is to be one of this computer",
         )
     state = state_dir.of_fleet(directory)
     _refuse_odd_path(state.root.resolve())

@@ -117,3 +117,25 @@ def test_a_fault_of_ours_that_is_shown_by_click_looks_the_same(
     error = faults.UnusableError("so it is", "do that")
     error.show()
     assert capsys.readouterr().err == "x so it is\n  resolution: do that\n"
+
+
+def test_who_names_an_instance_for_its_logs_is_told_how_to_name_all_of_it(said: Said) -> None:
+    Path(".keyplane/controller").mkdir(parents=True)
+    assert said("keyplane logs") == ["x name an entry, or a part by --part"]
+    folder = Path(".keyplane/machines/alpha/log/motd+main@alpha")
+    folder.mkdir(parents=True)
+    (folder / "page.log").touch()
+    assert said("keyplane logs motd") == [
+        "x nothing wrote a log as motd here: there are motd:main@alpha",
+        "  resolution: write 'motd:*' for all of motd",
+    ]
+    assert said("keyplane logs modt:main@alpha") == [
+        "x nothing wrote a log as modt:main@alpha here; did you mean motd:main@alpha?"
+    ]
+
+
+def test_a_fleet_without_a_local_machine_says_what_to_write(said: Said) -> None:
+    Path("fleet.toml").write_text('fleet = "far"\n')
+    first, way = said("keyplane up")
+    assert "has no machine with `local = true`" in first
+    assert way.startswith("  resolution: say `local = true`")
