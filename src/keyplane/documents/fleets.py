@@ -163,11 +163,12 @@ def _instance(**given: Json) -> Instance:
     return Instance(name="", **given)
 
 
+_BY_ROLE = "settings stand by role: write settings.ROLE.NAME"
 _INSTANCE: Table[Instance] = Table(
     "an instance",
     {
         "module": needed(TEXT, "module"),
-        "settings": Field(MapOf(MapOf(ANYTHING)), "settings"),
+        "settings": Field(MapOf(MapOf(ANYTHING, instead=_BY_ROLE)), "settings"),
         "placement": Field(_Placements(), "placement"),
         "bind": Field(MapOf(MapOf(TEXT)), "bind"),
         "floor": Field(MapOf(Whole(0)), "floor"),

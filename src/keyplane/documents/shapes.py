@@ -51,7 +51,9 @@ class Text:
 
     def read(self, value: Json, path: Path, rows: Rows) -> str | Broken:
         if not isinstance(value, str):
-            rows.wrong(path, f"{show(value)} is not {self.what}")
+            scalar = isinstance(value, int | float) and self.check is None
+            ways = [f'write "{show(value)}", in quotes'] if scalar else []
+            rows.wrong(path, f"{show(value)} is not {self.what}", *ways)
             return BROKEN
         if not value and not self.empty:
             rows.wrong(path, f"{self.what} must not be empty")
@@ -71,7 +73,7 @@ class Text:
         return found
 
 
-def _none_of(value: Json, known: Sequence[str], path: Path, rows: Rows) -> None:
+def none_of(value: Json, known: Sequence[str], path: Path, rows: Rows) -> None:
     close = like(value, known) if isinstance(value, str) else None
     ways = [] if close is None else [f"write `{close}`"]
     rows.wrong(path, f"{show(value)} is none of {', '.join(known)}", *ways)
@@ -87,7 +89,7 @@ class Choice(Generic[E]):
         known = [word.value for word in self.words]
         if isinstance(value, str) and value in known:
             return self.words(value)
-        _none_of(value, known, path, rows)
+        none_of(value, known, path, rows)
         return BROKEN
 
     def schema(self) -> Schema:
@@ -103,7 +105,7 @@ class Word:
     def read(self, value: Json, path: Path, rows: Rows) -> str | Broken:
         if isinstance(value, str) and value in self.known:
             return value
-        _none_of(value, self.known, path, rows)
+        none_of(value, self.known, path, rows)
         return BROKEN
 
     def schema(self) -> Schema:
@@ -162,7 +164,8 @@ class Flag:
     def read(self, value: Json, path: Path, rows: Rows) -> bool | Broken:
         if not isinstance(value, bool) or (self.only is not None and value is not self.only):
             wanted = "a boolean" if self.only is None else str(self.only).lower()
-            rows.wrong(path, f"{show(value)} is not {wanted}")
+            meant = "true or false" if self.only is None else wanted
+            rows.wrong(path, f"{show(value)} is not {wanted}", f"write {meant}, without quotes")
             return BROKEN
         return value
 

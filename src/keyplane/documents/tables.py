@@ -10,7 +10,16 @@ from typing import Generic, TypeVar
 
 from keyplane.documents import about
 from keyplane.documents.rows import Path, Rows, show
-from keyplane.documents.shapes import ANYTHING, BROKEN, TEXT, Broken, Schema, Shape, name_complaint
+from keyplane.documents.shapes import (
+    ANYTHING,
+    BROKEN,
+    TEXT,
+    Broken,
+    Schema,
+    Shape,
+    name_complaint,
+    none_of,
+)
 from keyplane.documents.trees import is_list, is_table
 from keyplane.model.module import Json
 
@@ -18,6 +27,9 @@ T = TypeVar("T")
 
 Given = dict[str, Json]
 """What was read of a table, by the name of the attribute that it becomes."""
+
+
+_IN_BRACES = "write a table, in { }"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +68,12 @@ class MapOf(Generic[T]):
     key: Callable[[str], str | None] = name_complaint
     """What is wrong with a key, or None."""
     key_pattern: str | None = None
+    instead: str = _IN_BRACES
+    """What to write where no table stands."""
 
     def read(self, value: Json, path: Path, rows: Rows) -> dict[str, T] | Broken:
         if not is_table(value):
-            rows.wrong(path, f"{show(value)} is not a table")
+            rows.wrong(path, f"{show(value)} is not a table", self.instead)
             return BROKEN
         found: dict[str, T] = {}
         for name, item in value.items():
@@ -126,7 +140,7 @@ class Table(Generic[T]):
     def given(self, value: Json, path: Path, rows: Rows) -> Given | Broken:
         """What was read, not yet built."""
         if not is_table(value):
-            rows.wrong(path, f"{show(value)} is not a table ({self.owner})")
+            rows.wrong(path, f"{show(value)} is not a table ({self.owner})", _IN_BRACES)
             return BROKEN
         found: Given = {}
         whole = True
@@ -180,7 +194,7 @@ class Tagged(Generic[T]):
 
     def read(self, value: Json, path: Path, rows: Rows) -> T | Broken:
         if not is_table(value):
-            rows.wrong(path, f"{show(value)} is not a table ({self.owner})")
+            rows.wrong(path, f"{show(value)} is not a table ({self.owner})", _IN_BRACES)
             return BROKEN
         word = value.get(self.tag)
         if isinstance(word, str) and word in self.tables:
@@ -188,7 +202,7 @@ class Tagged(Generic[T]):
         below = (*path, self.tag)
         known = ", ".join(self.tables)
         if self.tag in value:
-            rows.wrong(below, f"{show(word)} is none of {known}")
+            none_of(word, list(self.tables), below, rows)
         elif not rows.was_dropped(below):
             message = f"`{self.tag}` is missing: {self.owner} needs it"
             rows.wrong(below, message, f"state {self.tag} = one of {known}")

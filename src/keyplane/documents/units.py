@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from keyplane.documents import signals
 from keyplane.documents.rows import Path, Rows, show
 from keyplane.documents.shapes import (
     ABSOLUTE,
@@ -18,6 +19,7 @@ from keyplane.documents.shapes import (
     Flag,
     Schema,
     Shape,
+    Text,
     Whole,
     Word,
     name_complaint,
@@ -63,10 +65,11 @@ CONFIG_DATA: Table[ConfigData] = Table(
     ConfigData,
     (exactly_one("file", "text"),),
 )
+_SIGNAL = Text("a signal", check=signals.complaint, pattern=signals.PATTERN, empty=False)
 _COMMAND: Shape[Json] = ListOf(SCALAR, least=1)
 _RELOAD: Table[dict[str, Json]] = Table(
     "a reload",
-    fields({"signal": FILLED, "command": _COMMAND}),
+    fields({"signal": _SIGNAL, "command": _COMMAND}),
     raw,
     (exactly_one("signal", "command"),),
 )

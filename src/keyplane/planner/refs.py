@@ -6,17 +6,27 @@ What depends on how a placement is bound is judged where the reference is resolv
 from collections.abc import Collection, Iterator
 
 from keyplane.documents.references import Reference
+from keyplane.documents.rows import like
 from keyplane.model.module import Reach, Role
 from keyplane.planner import terms
 from keyplane.planner.draft import ANY, Draft
 from keyplane.planner.rows import did_you_mean
 from keyplane.planner.terms import Tree
 
-_ROOTS = (
-    "settings", "results", "alloc", "machine", "bound", "credentials", "state", "reads",
-    "secrets", "self",
-)  # fmt: skip
 _SELF = ("instance", "role", "entry")
+_FORMS = {
+    "settings": ("NAME",),
+    "results": ("SLOT.EXPORT",),
+    "alloc": ("ports.LISTEN",),
+    "machine": ("name", "address", "facts.NAME"),
+    "bound": ("SLOT.address",),
+    "credentials": ("SLOT",),
+    "state": ("BUCKET",),
+    "reads": ("INSTANCE.ROLE.BUCKET",),
+    "secrets": ("NAME",),
+    "self": _SELF,
+}
+"""What a reference may be, by its first word."""
 _CONSUMER = ("instance", "role", "machine", "login", "request.NAME")
 
 Problem = tuple[str, tuple[str, ...]]
@@ -66,10 +76,18 @@ def problem(
         case "consumer", path:
             return _consumer(draft, reference, path, export_of)
         case _:
-            roots = (*_ROOTS, "consumer") if export_of is not None else _ROOTS
-            return f"{reference} names nothing", did_you_mean(
-                reference.root, roots, "what a reference may begin with"
-            )
+            return f"{reference} names nothing", _ways(reference, export_of)
+
+
+def _ways(reference: Reference, export_of: str | None) -> tuple[str, ...]:
+    """By its first word, if that is one; else by what it may be."""
+    if reference.root in _FORMS:
+        forms = [f"{reference.root}.{form}" for form in _FORMS[reference.root]]
+        near = like(".".join((reference.root, *reference.path)), forms) or forms[0]
+        others = [form for form in forms if form != near]
+        return (f"write ${{{near}}}", *(f"or ${{{form}}}" for form in others))
+    roots = (*_FORMS, "consumer") if export_of is not None else _FORMS
+    return did_you_mean(reference.root, roots, "what a reference may begin with")
 
 
 def external_problem(draft: Draft, reference: Reference, interface: str) -> Problem | None:

@@ -1,7 +1,10 @@
 """Modules: what is read, and every problem at once."""
 
+import signal
+
 import pytest
 
+from keyplane.documents import signals
 from keyplane.model.module import (
     Access,
     ConfigData,
@@ -398,3 +401,63 @@ def test_problems_without_end_are_cut():
     """A file of garbage is not printed whole."""
     documents = of_module("\n".join(f"x{n} = 1" for n in range(2_000)))
     assert len(documents.diagnostics) == 501
+
+
+def of_reload(text: str) -> list[str]:
+    """What is said of a reload by that signal."""
+    found = of_module(
+        f"[roles.main.units.u]\nkind = 'process'\ncommand = ['x']\nreload = {{ signal = '{text}' }}\n"
+    )
+    assert all(one.code == "wrong-type" for one in found.diagnostics)
+    return [one.message for one in found.diagnostics]
+
+
+def test_every_signal_of_linux_is_one():
+    """By the names that the machine's driver takes, and no others."""
+    known = {each.name.removeprefix("SIG") for each in signal.Signals}
+    aliases = {
+        name.removeprefix("SIG")
+        for name in dir(signal)
+        if isinstance(getattr(signal, name), signal.Signals)
+    }
+    assert known <= aliases == set(signals.NAMES)
+    for each in signals.NAMES:
+        assert of_reload(each) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("SIGHUP", '"SIGHUP" is no signal: write `HUP`'),
+        ("hup", '"hup" is no signal: write `HUP`'),
+        ("HUPP", '"HUPP" is no signal: write `HUP`'),
+        ("reload", '"reload" is no signal, such as HUP, USR1 or TERM'),
+        ("1", '"1" is no signal, such as HUP, USR1 or TERM'),
+    ],
+)
+def test_a_signal_that_no_machine_could_send_is_a_row(text: str, said: str):
+    assert of_reload(text) == [said]
+
+
+def test_a_signal_may_be_a_reference():
+    assert of_reload("${settings.signal}") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "ways"),
+    [
+        ("description = 3", ('write "3", in quotes',)),
+        ("description = true", ('write "true", in quotes',)),
+        ("description = []", ()),
+        ("roles = 3", ("write a table, in { }",)),
+        ("[roles.main]\nlistens.web = 3", ("write a table, in { }",)),
+        ("[roles.main]\nlistens = 3", ("write a table, in { }",)),
+        ("[roles.main.units.u]\nkind = 'proces'", ("write `process`",)),
+        (
+            "[roles.main.units.u]\nkind = 'job'\ncommand = ['x']\nrunOnce = 'yes'",
+            ("write true or false, without quotes",),
+        ),
+    ],
+)
+def test_what_is_of_another_type_says_what_to_write(text: str, ways: tuple[str, ...]):
+    assert of_module(text).diagnostics[0].resolution == ways

@@ -363,3 +363,22 @@ def test_a_broken_default_is_told_even_where_it_is_not_used() -> None:
     made = f.plan_of(ONE + "settings.main.n = 5\n", app('N = "${settings.n}"', settings))
     assert f.rows(made) == [("setting-invalid", "modules/app/module.toml")]
     assert f.env(made, "my-app:main@alpha") == {"N": "5"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "ways"),
+    [
+        ("machine.adress", ["machine.address", "machine.name", "machine.facts.NAME"]),
+        ("machine", ["machine.name", "machine.address", "machine.facts.NAME"]),
+        ("alloc.port.web", ["alloc.ports.LISTEN"]),
+        ("bound.store.port", ["bound.SLOT.address"]),
+        ("settings", ["settings.NAME"]),
+    ],
+)
+def test_a_reference_that_begins_right_is_told_how_it_goes_on(wrong: str, ways: list[str]) -> None:
+    """And not to begin as it does."""
+    unit = f'[roles.main.units.u]\nkind = "process"\ncommand = ["run"]\nenv.X = "${{{wrong}}}"\n'
+    made = f.plan_of(f.machines("alpha") + f.instance("app", "app", "alpha"), {"app": unit})
+    first, *others = f.row(made, "unknown-reference").resolution
+    assert first == f"write ${{{ways[0]}}}"
+    assert others == [f"or ${{{way}}}" for way in ways[1:]]
