@@ -105,6 +105,9 @@ def data(proposal: messages.Proposal) -> Iterator[str]:
             case _:
                 continue
         yield _line(">", "yellow", name, told, "")
+    for each in proposal.inherited:
+        held = ", ".join(f"{name} in {path}" for name, path in sorted(each.volumes.items()))
+        yield _line(">", "yellow", each.entry, f"starts on the data of {each.of} ({held})", "")
 
 
 def _line(mark: str, colour: str, entry: str, act: str, why: str) -> str:

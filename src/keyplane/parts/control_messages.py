@@ -8,7 +8,7 @@ from keyplane.model.diagnostic import Diagnostic
 from keyplane.model.plan import Diff, Plan
 from keyplane.parts.change_messages import Asked, Edited
 from keyplane.parts.fact_messages import FactsWaiting
-from keyplane.parts.volume_messages import Question
+from keyplane.parts.volume_messages import Inherited, Question
 
 Json = Any
 
@@ -52,6 +52,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     entries: int
     volumes: list[Question] = []
     """Entries that come to a machine while their data is elsewhere, and what was said of each."""
+    inherited: list[Inherited] = []
+    """Entries that come to where others leave their data, and start on it."""
 
 
 class Shown(Proposal, frozen=True, kw_only=True, tag_field="event", tag="diff"):

@@ -215,7 +215,7 @@ class Controller:
         base = await self._rolling.declared.base(target)
         made, planned = await self.fact_plans.meant(made, target, base)
         asked = await self.volumes.questions(base.entries, planned.entries, question.volumes)
-        return proposing.of_plan(made, target, planned, asked)
+        return proposing.of_plan(made, target, base.entries, planned, asked)
 
     async def apply(self, request: messages.Apply, *, who: str) -> AsyncIterator[messages.Event]:
         """Commit the text as the target and follow its rollout. Refused before anything is done."""

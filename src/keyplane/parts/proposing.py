@@ -11,6 +11,7 @@ from keyplane.parts.planning import Planned
 from keyplane.parts.revising import Made
 from keyplane.parts.volume_messages import Question
 from keyplane.ports.inventory import StoredPlan
+from keyplane.rollout.volumes import Entries
 
 
 def of_nothing(made: Made, target: StoredPlan | None) -> messages.Proposal:
@@ -31,7 +32,11 @@ def of_nothing(made: Made, target: StoredPlan | None) -> messages.Proposal:
 
 
 def of_plan(
-    made: Made, target: StoredPlan | None, planned: Planned, volumes: Sequence[Question]
+    made: Made,
+    target: StoredPlan | None,
+    base: Entries,
+    planned: Planned,
+    volumes: Sequence[Question],
 ) -> messages.Proposal:
     before, after = target.plan.fleet if target else None, planned.plan.fleet
     return messages.Proposal(
@@ -47,6 +52,7 @@ def of_plan(
         diff=planned.diff,
         entries=len(planned.entries),
         volumes=list(volumes),
+        inherited=volume_choices.inherited(base, planned.entries, volumes),
     )
 
 

@@ -7,8 +7,8 @@ from keyplane.model.names import EntryId, split_entry
 from keyplane.model.volumes import Backup, Choice
 from keyplane.parts import control_messages as messages
 from keyplane.parts.control_client import RefusedError
-from keyplane.parts.volume_messages import BackupRow, Question
-from keyplane.rollout.volumes import Arrival, Chosen
+from keyplane.parts.volume_messages import BackupRow, Inherited, Question
+from keyplane.rollout.volumes import Arrival, Chosen, Entries, volumes_of
 
 ALL = "*"
 """Whose answer is the one for all that are asked."""
@@ -92,6 +92,26 @@ def questions(
             )
         )
     return made
+
+
+def inherited(before: Entries, after: Entries, asked: Iterable[Question]) -> list[Inherited]:
+    """Data that stays where it is and changes hands, as where an instance gets another name."""
+    gone, come = before.keys() - after.keys(), after.keys() - before.keys()
+    left = {
+        (split_entry(entry)[2], path): entry
+        for entry in sorted(gone)
+        for path in volumes_of(before[entry]).values()
+    }
+    found: dict[tuple[EntryId, EntryId], dict[str, str]] = {}
+    for entry in sorted(come - {each.entry for each in asked}):
+        for name, path in volumes_of(after[entry]).items():
+            former = left.get((split_entry(entry)[2], path))
+            if former is not None:
+                found.setdefault((entry, former), {})[name] = path
+    return [
+        Inherited(entry=entry, of=former, volumes=volumes)
+        for (entry, former), volumes in found.items()
+    ]
 
 
 def row(backup: Backup) -> BackupRow:

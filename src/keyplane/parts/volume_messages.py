@@ -33,6 +33,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What is restored: the one that was named, or the newest."""
 
 
+class Inherited(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry that comes to where another has its data, at the same paths, and goes."""
+
+    entry: str
+    of: str
+    """Who leaves it there."""
+    volumes: dict[str, str]
+    """Path by name."""
+
+
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
     backup: int
     entry: str

@@ -15,6 +15,7 @@ from keyplane.parts.control_messages import (
     RolloutStatus,
     Stepped,
 )
+from keyplane.parts.volume_messages import Inherited
 
 
 def shown(severity: Severity, capsys: pytest.CaptureFixture[str]) -> str:
@@ -173,3 +174,25 @@ def test_another_name_of_the_fleet_is_a_difference(
     )
     told = "no difference" if former is None else "> fleet tutorial  changes its name to mine"
     assert capsys.readouterr().out.splitlines() == [told, "  0 untouched"]
+
+
+def test_whose_data_an_entry_starts_on_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    progress.show_proposal(
+        Proposal(
+            fleet="f",
+            revision=1,
+            digest="",
+            parent="g",
+            generation="h",
+            diagnostics=[],
+            diff=NO_DIFFERENCE,
+            entries=1,
+            inherited=[
+                Inherited(
+                    entry="db:main@alpha", of="pg:main@alpha", volumes={"data": "/var/lib/pg"}
+                )
+            ],
+        )
+    )
+    told = "> db:main@alpha  starts on the data of pg:main@alpha (data in /var/lib/pg)"
+    assert capsys.readouterr().out.splitlines()[-1] == told
