@@ -209,10 +209,9 @@ class Controller:
 
     async def propose(self, question: messages.Propose) -> messages.Proposal:
         made = await self._revising.made(question.asked)
-        target = await self._inventory.target()
         if made.is_nothing:
-            return proposing.of_nothing(made, target)
-        base = await self._rolling.declared.base(target)
+            return proposing.of_nothing(made, await self._inventory.target())
+        target, base = await self._rolling.declared.now()
         made, planned = await self.fact_plans.meant(made, target, base)
         asked = await self.volumes.questions(base.entries, planned.entries, question.volumes)
         return proposing.of_plan(made, target, base.entries, planned, asked)

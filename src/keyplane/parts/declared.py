@@ -16,6 +16,9 @@ from keyplane.rollout import declaring_values, permits
 from keyplane.rollout.mixture import Mixture
 from keyplane.rollout.permits import Guards, RoleId
 
+READS_MAX = 10
+"""Each that is in vain is one that somebody else was quicker with: so many at once are no people."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
@@ -43,6 +46,15 @@ class Declared:
         """The target, or, where a rollout did not get so far, the mixture."""
         latest = None if target is None else await self._inventory.rollout()
         return rolling_state.base(target, latest)
+
+    async def now(self) -> tuple[StoredPlan | None, Base]:
+        """The target, and what of it is declared; read anew where it was changed meanwhile."""
+        for _ in range(READS_MAX):
+            target = await self._inventory.target()
+            latest = None if target is None else await self._inventory.rollout()
+            if rolling_state.is_of(latest, target):
+                return target, rolling_state.base(target, latest)
+        raise rolling_state.changed_meanwhile()
 
     async def offer(self, machines: Iterable[MachineName]) -> None:
         """Offer these what is declared for them, with all that was said and stated meanwhile."""

@@ -51,9 +51,8 @@ def base(target: StoredPlan | None, latest: StoredRollout | None) -> Base:
     """What is declared now: the target, or, where the latest did not get so far, the mixture."""
     if target is None:
         return Base(entries={}, edges=(), plan=None)
-    if latest is not None and latest.generation != target.plan.generation:
-        # They were read one after the other, and somebody else committed one between.
-        raise TransientError("the target was changed just now: look again")
+    if not is_of(latest, target):
+        raise changed_meanwhile()
     state = None if latest is None else rollout_state.decode(latest.state)
     if latest is None or state is None or state.sent == len(state.steps):
         unproven = () if state is None else machine.unproven(state)
@@ -78,6 +77,15 @@ def base(target: StoredPlan | None, latest: StoredRollout | None) -> Base:
         unproven=machine.unproven(state),
         seen=seen(latest, state),
     )
+
+
+def is_of(latest: StoredRollout | None, target: StoredPlan | None) -> bool:
+    """Not where they were read one after the other, and somebody committed between."""
+    return latest is None or target is None or latest.generation == target.plan.generation
+
+
+def changed_meanwhile() -> TransientError:
+    return TransientError("the target was changed just now: look again")
 
 
 def status(
