@@ -7,6 +7,9 @@ from keyplane.parts.control_client import RefusedError
 from keyplane.parts.revising import Made, Revising
 from keyplane.ports.inventory import Inventory
 
+LOOKED_BACK_MAX = 100
+"""Words that people say of rollouts and machines, since an edit that was made a moment ago."""
+
 
 class Past:
     """Revisions and the audit log."""
@@ -48,10 +51,11 @@ class Past:
 
     async def overtaken(self, revision: int | None, made: Made, now_ms: int) -> RefusedError:
         """Somebody else was quicker: who, and what to do now."""
-        rows = await self._inventory.audit_log(1)
-        if not rows:
+        rows = await self._inventory.audit_log(LOOKED_BACK_MAX)
+        moves = [row for row in rows if "generation" in row[3]]  # others moved no target
+        if not moves:
             return _refused("target-moved", "the target was changed since this was shown")
-        at_ms, who, what, detail = rows[0]
+        at_ms, who, what, detail = moves[0]
         edit = detail.get("why", "")
         seconds = max(0, now_ms - at_ms) // 1000
         won = f"{who} was quicker: `{what}`{f' ({edit})' if edit else ''}, {seconds} s ago"

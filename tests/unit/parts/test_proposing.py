@@ -2,8 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+import msgspec
+import pytest
+
 from keyplane.parts import change_messages as changes
 from keyplane.parts import control_messages as messages
+from keyplane.parts.control_client import RefusedError
+from keyplane.parts.rollout_messages import RolloutAct
 from keyplane.ports.inventory import StoredRollout
 from keyplane.testing.inventory import MemoryInventory
 from tests.unit.parts.fact_fleet import HEARD, named, text
@@ -43,5 +48,31 @@ def test_who_looks_while_another_commits_is_shown_what_there_is_then() -> None:
             assert target is not None
             assert proposal.parent == target.plan.generation
             assert proposal.diff.deactivate == [f"plain:main@{other}"]
+
+    in_virtual_time(main)
+
+
+def test_who_was_quicker_is_who_moved_the_target() -> None:
+    """Not who said something else since."""
+
+    async def main() -> None:
+        world = World()
+        machine, other, third = HEARD
+        async with world.running():
+            await world.apply(text(named("plain", machine)))
+            asked = changes.Directory(files=text(named("plain", third)), over=2)
+            proposal = await world.controller.propose(
+                messages.Propose(asked=msgspec.structs.replace(asked, over=1))
+            )
+            await world.apply(text(named("plain", other)))
+            await world.controller.rollouts.act(RolloutAct(verb="freeze", who="bob"))
+            order = messages.Apply(
+                asked=asked,
+                parent=proposal.parent,
+                revision=proposal.revision,
+                generation=proposal.generation,
+            )
+            with pytest.raises(RefusedError, match=r"^ada was quicker: `apply`"):
+                await world.controller.apply(order, who="eve")
 
     in_virtual_time(main)
