@@ -322,6 +322,10 @@ def test_a_rollback_is_a_revision_that_names_where_it_went(fleet: Fleet) -> None
     fleet.run("set", "page.title", "second", "--yes")
     second = newest(fleet)
     ran = fleet.run("rollback", "--yes")
+    lines = ran.out.splitlines()
+    will, name = lines[0].removesuffix(" again").split(" will be that of ")
+    assert will == "the text"
+    assert lines.index(f"back to {name}") > 1
     assert "~ page:main@alpha  restart sleeper" in ran.out
     assert title(fleet) == "first"
     made = newest(fleet)

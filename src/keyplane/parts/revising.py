@@ -280,7 +280,8 @@ class Revising:
             files=newest.files,
             newest=newest,
             verb="facts",
-            said=f"plan by {by_facts.told(take)}",
+            will=f"plans will go by {by_facts.told(take)}",
+            said=f"plans go by {by_facts.told(take)}",
             detail={"facts": {machine: sorted(said) for machine, said in take.items()}},
             take=take,
         )
@@ -303,6 +304,7 @@ class Revising:
             files=files,
             newest=newest,
             verb="rollback",
+            will="" if is_nothing else f"the text will be that of {name} again",
             said=f"the text is that of {name} already" if is_nothing else f"back to {name}",
             is_nothing=is_nothing,
             detail={"to": {"generation": chosen.generation, "revision": chosen.revision}},
