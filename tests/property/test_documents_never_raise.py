@@ -147,7 +147,10 @@ def broken(draw: st.DrawFn, tree: dict[str, Any]) -> str:
 @settings(max_examples=300, deadline=None)
 @given(module=broken(MODULE), fleet=broken(FLEET), facts=broken(FACTS))
 def test_no_document_raises(module: str, fleet: str, facts: str):
-    """Trouble is rows, each on a file that is there, and reading twice says the same."""
+    """Trouble is rows, each on a file that is there, and reading twice says the same.
+
+    Nothing is left out of a file that has no row: planning says nothing more of that.
+    """
     files = {
         "fleet.json": fleet,
         "interfaces.toml": INTERFACES,
@@ -158,4 +161,5 @@ def test_no_document_raises(module: str, fleet: str, facts: str):
     files_read: dict[str, str | bytes] = {**files}
     documents = read(files_read)
     assert {row.subject for row in documents.diagnostics} <= files.keys()
+    assert documents.dropped.keys() <= {row.subject for row in documents.diagnostics}
     assert documents == read(files_read)

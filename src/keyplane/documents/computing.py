@@ -97,7 +97,11 @@ def evaluator(loads: Mapping[str, Mapping[str, str]], shipped: Shipped, run: Run
                 else:
                     rows.add("unreadable", ("roles", request.role, path), data.message)
         return EvaluationResult(
-            body=body, shipped=files, diagnostics=tuple(rows.found), spent=spent
+            body=body,
+            shipped=files,
+            dropped=rows.dropped,
+            diagnostics=tuple(rows.found),
+            spent=spent,
         )
 
     return evaluate

@@ -34,6 +34,8 @@ class EvaluationResult:
     """None where the function failed; the diagnostics say why."""
     shipped: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     """The files of the module that this body ships, as `Documents.shipped` has them."""
+    dropped: Mapping[tuple[str, ...], Json] = field(default_factory=dict[tuple[str, ...], Json])
+    """What of it could not be read, as `Documents.dropped` has it."""
     diagnostics: tuple[Diagnostic, ...] = ()
     spent: bool = False
     """It came to a limit, which may have taken seconds."""

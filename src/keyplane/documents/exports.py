@@ -85,7 +85,7 @@ class _Variants:
     def read(self, value: Json, path: Path, rows: Rows) -> tuple[ExportVariant, ...] | Broken:
         if is_list(value):
             found = ListOf(_VARIANT).read(value, path, rows)
-            return found or BROKEN
+            return found if found or not value else BROKEN
         if not is_table(value):
             rows.wrong(path, f"{show(value)} is neither a variant nor a list of variants")
             return BROKEN

@@ -88,6 +88,7 @@ class _Nested:
                     f"`{name}` is no field of a reaction: its path is one dotted key",
                     f'write reactions."{path[-1]}.{name}"',
                 )
+                rows.drop((*path[:-1], f"{path[-1]}.{name}"), value[name])
             return BROKEN
         return REACTION.read(value, path, rows)
 

@@ -105,6 +105,7 @@ class _Reader:
             artifacts=self._artifacts,
             broken=frozenset(self._broken),
             starlark=self._starlark,
+            dropped={rows.file: rows.dropped for rows in self._rows if rows.dropped},
             diagnostics=tuple(row for rows in self._rows for row in rows.found),
         )
         evaluate = computing.evaluator(self._starlark, self._tree.shipped, self._run)
@@ -151,7 +152,9 @@ class _Reader:
                 continue
             rows = self._new_rows(file)
             tree = self._parsed(data, "toml", rows)
-            if tree is not None:
+            if tree is None:
+                rows.drop(())
+            else:
                 interfaces.merge(known, interfaces.read(tree, rows), rows)
         return {name: one for name, (one, _) in known.items()}
 
@@ -170,7 +173,7 @@ class _Reader:
                 continue
             if fleet is None or name in fleet.machines:
                 found[name] = one
-            else:
+            elif not self._rows_by_file[fleet.file].was_dropped(("machines", name)):
                 rows.add(
                     "unknown-machine",
                     ("machine",),

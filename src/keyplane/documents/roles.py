@@ -190,7 +190,9 @@ class Roles:
                 role = _COMPUTED_ROLE.read({**one, "impl": True}, below, rows)
             else:
                 role = ROLE.read(one, below, rows)
-            if role is not BROKEN:
+            if role is BROKEN:
+                rows.drop(below, one)
+            else:
                 roles[name] = role
         return roles
 

@@ -6,7 +6,7 @@ Every row is about one file and names the path in it. A row is never an exceptio
 import bisect
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from keyplane.model.diagnostic import Diagnostic
 from keyplane.model.module import Json
@@ -29,7 +29,8 @@ class Rows:
     def __init__(self, file: str) -> None:
         self.file = file
         self.found: list[Diagnostic] = []
-        self._dropped: set[Path] = set()
+        self.dropped: dict[Path, Json] = {}
+        """What stands in the file and could not be read, as it is written there."""
 
     def add(self, code: str, path: Path, message: str, *resolution: str) -> None:
         if len(self.found) > _ROWS_MAX:
@@ -73,12 +74,22 @@ class Rows:
                 f"the fields are {listed}",
             )
 
-    def drop(self, path: Path) -> None:
+    def drop(self, path: Path, written: Json = None) -> None:
         """Note that what stood at the path was taken out, a row saying why."""
-        self._dropped.add(path)
+        self.dropped[path] = written
 
     def was_dropped(self, path: Path) -> bool:
-        return path in self._dropped
+        return is_dropped(path, self.dropped)
+
+
+def is_dropped(path: Path, dropped: Collection[Path]) -> bool:
+    """Whether what stands at the path was taken out, or what it stands in."""
+    return any(path[:length] in dropped for length in range(len(path) + 1))
+
+
+def any_dropped(path: Path, dropped: Collection[Path]) -> bool:
+    """The same, or anything below it."""
+    return is_dropped(path, dropped) or any(one[: len(path)] == path for one in dropped)
 
 
 def _printable(text: str) -> str:

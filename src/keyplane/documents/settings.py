@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
-from keyplane.documents.rows import shorten
 from keyplane.documents.shapes import ANYTHING, PATTERN, Choice, Number
 from keyplane.documents.tables import DESCRIPTION, Field, ListOf, Table, needed
 from keyplane.model.interface import ValueType
 from keyplane.model.module import Json, Setting
 
-_NUMBERS = ("integer", "number")
+_OTHERS = [kind.value for kind in ValueType if kind.value not in ("integer", "number")]
 
 
 def _build(**given: Json) -> Setting:
@@ -18,8 +17,8 @@ def _build(**given: Json) -> Setting:
 def _bounds_are_of_numbers(written: Mapping[str, Json]) -> Iterable[str]:
     kind = written.get("type")
     for name in ("minimum", "maximum"):
-        if name in written and isinstance(kind, str) and kind not in _NUMBERS:
-            yield f"`{name}` is for numbers, and this setting is of type {shorten(kind)}"
+        if name in written and kind in _OTHERS:
+            yield f"`{name}` is for numbers, and this setting is of type {kind}"
 
 
 SETTING = Table(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from keyplane.documents import about
-from keyplane.documents.rows import Path, Rows, show
+from keyplane.documents.rows import Path, Rows, like, show
 from keyplane.documents.shapes import (
     ANYTHING,
     BROKEN,
@@ -49,7 +49,9 @@ class ListOf(Generic[T]):
         found: list[T] = []
         for index, item in enumerate(value):
             one = self.item.read(item, (*path, str(index)), rows)
-            if one is not BROKEN:
+            if one is BROKEN:
+                rows.drop(path, value)
+            else:
                 found.append(one)
         return tuple(found)
 
@@ -82,7 +84,9 @@ class MapOf(Generic[T]):
             if complaint is not None:
                 rows.wrong(below, complaint)
             one = self.item.read(item, below, rows)
-            if complaint is None and one is not BROKEN:
+            if complaint is not None or one is BROKEN:
+                rows.drop(below, item)
+            else:
                 found[name] = one
         return found
 
@@ -144,14 +148,19 @@ class Table(Generic[T]):
             return BROKEN
         found: Given = {}
         whole = True
+        misspelled: dict[str, Json] = {}
         for name, item in value.items():
             below = (*path, name)
             known = self.fields.get(name)
             if known is None:
                 rows.unknown(below, self.owner, self.fields, self.elsewhere.get(name, ""))
+                meant = like(name, self.fields)
+                if meant is not None and meant not in value:
+                    misspelled[meant] = item
                 continue
             one = known.shape.read(item, below, rows)
             if one is BROKEN:
+                rows.drop(below, item)
                 whole = whole and not known.needed
             elif known.attribute:
                 found[known.attribute] = one
@@ -165,6 +174,8 @@ class Table(Generic[T]):
             for complaint in check(value):
                 whole = False
                 rows.wrong(path, complaint)
+        for name, item in misspelled.items():
+            rows.drop((*path, name), item)
         return found if whole else BROKEN
 
     def schema(self) -> Schema:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from keyplane.model.diagnostic import Diagnostic
 from keyplane.model.fleet import FactSnapshot, Fleet
 from keyplane.model.interface import Interface
-from keyplane.model.module import Module
+from keyplane.model.module import Json, Module
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,4 +31,9 @@ class Documents:
     needs no second row."""
     starlark: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """For each module with an `impl`: the Starlark files that it may load, by path."""
+    dropped: Mapping[str, Mapping[tuple[str, ...], Json]] = field(
+        default_factory=dict[str, Mapping[tuple[str, ...], Json]]
+    )
+    """For each file: what stands in it and could not be read, by its path, as it is written. A row
+    says so already; who names it needs no second row, as with `broken`."""
     diagnostics: tuple[Diagnostic, ...] = ()

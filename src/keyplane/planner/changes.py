@@ -177,7 +177,7 @@ def between(old: Documents, new: Documents) -> Delta | None:
     was, fleet = old.fleet, new.fleet
     if was is None or fleet is None:
         return None
-    for name in ("interfaces", "shipped", "artifacts", "broken", "starlark"):
+    for name in ("interfaces", "shipped", "artifacts", "broken", "dropped", "starlark"):
         if not exact.same(getattr(old, name), getattr(new, name)):
             return None
     if was.name != fleet.name or was.file != fleet.file or was.machines != fleet.machines:

@@ -95,6 +95,8 @@ class _Choosing:
         if not offers:
             if _is_unplaced(self._draft, slot, said):
                 return self._nothing(said)
+            if _is_unread(self._draft, said):
+                return Choice()
             return Choice(faults=(choose_rows.bad_bind(self._draft, self._reader, slot, said),))
         placed = [
             offer for offer in offers if offer.assignment is None or offer.assignment.machines
@@ -214,6 +216,26 @@ def _is_unplaced(draft: Draft, slot: SlotSpec, said: str) -> bool:
         if role_name in ("", other)
         for provide in role.provides.values()
     )
+
+
+def _is_unread(draft: Draft, said: str) -> bool:
+    """Whether the bind names what is written and could not be read, which is a row already."""
+    if said.startswith("external:"):
+        return draft.is_dropped(draft.fleet.file, "externals", said.removeprefix("external:"))
+    name, _, role = said.partition(":")
+    instance = draft.instances.get(name)
+    if instance is None:
+        return draft.is_dropped(draft.fleet.file, "instances", name)
+    module = draft.request.documents.modules.get(instance.module)
+    if module is None:
+        return True
+    roles = (role,) if role else (*module.roles, *_dropped_roles(draft, module))
+    return any(draft.has_dropped(module.file, "roles", one, "provides") for one in roles)
+
+
+def _dropped_roles(draft: Draft, module: Module) -> set[str]:
+    dropped = draft.request.documents.dropped.get(module.file, ())
+    return {place[1] if len(place) > 1 else "" for place in dropped if place[:1] == ("roles",)}
 
 
 def _by_nearness(target: Target, machine: str) -> tuple[bool, str, str]:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from keyplane.model import duration
-from keyplane.model.module import Json, OnMissing, Reaction, ReactionKind, Role
+from keyplane.model.module import Json, OnMissing, Reaction, ReactionKind
+from keyplane.planner.draft import Assignment, Draft
 from keyplane.planner.program import Contract
 from keyplane.planner.rows import ENTRY, Fault
 from keyplane.planner.terms import Live, Parts
@@ -12,7 +13,9 @@ _STRENGTH = {ReactionKind.RESTART: 0, ReactionKind.RELOAD: 1, ReactionKind.LIVE:
 _CAUTION = {OnMissing.STOP: 0, OnMissing.KEEP_LAST: 1, OnMissing.DEFAULT: 2}
 
 
-def contract(role: Role, parts: Parts, faults: list[Fault], *, alone: bool) -> Contract:
+def contract(
+    draft: Draft, assignment: Assignment, parts: Parts, faults: list[Fault], *, alone: bool
+) -> Contract:
     """The contract for a text with dynamic references in it; a fault for each unstated reaction.
 
     A reference that stands alone needs no template: several sources are then joined by one space.
@@ -23,8 +26,9 @@ def contract(role: Role, parts: Parts, faults: list[Fault], *, alone: bool) -> C
             lives.setdefault(part.text, part)
     reactions: list[Reaction] = []
     for live in lives.values():
-        said = role.reactions.get(live.reaction)
-        if said is None or said.reaction is None:
+        said = assignment.role.reactions.get(live.reaction)
+        stated = said is not None and said.reaction is not None
+        if not stated and not assignment.is_dropped(draft, "reactions", live.reaction, "reaction"):
             faults.append(_missing(live))
         if said is not None:
             reactions.append(said)

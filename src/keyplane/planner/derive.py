@@ -65,6 +65,8 @@ class _Deriving:
         self.dynamic_paths: set[str] = set()
         self.unit_paths: set[str] = set()
         self.artifacts: dict[str, str] = {}
+        self.lost: set[str] = set()
+        """Where a reference has no value that may stand there, which is a row."""
 
     def program(self) -> tuple[Program, list[Fault]]:
         role, compiled = self.assignment.role, self.assignment.compiled
@@ -164,7 +166,10 @@ class _Deriving:
         self, tree: Tree, path: str, *, unit: bool = False, text: bool = False, keyed: bool = True
     ) -> Tree:
         """A tree of the closure plane: static values only."""
-        return shapes.as_written(self._filled(tree, path, unit=unit, text=text, keyed=keyed))
+        filled = self._filled(tree, path, unit=unit, text=text, keyed=keyed)
+        if terms.is_text(filled) and any(isinstance(part, Lost) for part in filled):
+            self.lost.add(path)
+        return shapes.as_written(filled)
 
     def _whole(self, tree: Tree, path: str) -> Tree | None:
         """A tree of texts out of the key; None if anything in it cannot be resolved."""
@@ -217,8 +222,7 @@ class _Deriving:
             return Gap(hole=holes[0], template=None if len(filled) == 1 else filled)
         if any(isinstance(part, Live) for part in filled):
             alone = terms.is_text(tree) and len(tree) == 1
-            role = self.assignment.role
-            return contracts.contract(role, filled, self.faults, alone=alone)
+            return contracts.contract(self.draft, self.assignment, filled, self.faults, alone=alone)
         return filled
 
     def _live(self, name: str, tree: Tree, path: str) -> Tree:
@@ -277,6 +281,7 @@ class _Deriving:
     def _unit_artifacts(self, unit: CompiledUnit, fields: Mapping[str, Tree]) -> tuple[str, ...]:
         found: list[str] = []
         for field in _ARTIFACTS:
+            path = f"units.{unit.name}.{field}"
             name = fields.get(field)
             if not isinstance(name, str):
                 continue
@@ -284,8 +289,7 @@ class _Deriving:
             if name in known:
                 found.append(name)
                 self._artifact(name)
-            elif terms.is_text(unit.fields[field]):
-                path = f"units.{unit.name}.{field}"
+            elif terms.is_text(unit.fields[field]) and path not in self.lost:
                 self.faults.append(
                     Fault(
                         code="unknown-reference",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from keyplane.documents.rows import any_dropped, is_dropped
 from keyplane.model.fleet import External, Fleet, Instance, Placement
 from keyplane.model.interface import Interface, ValueType
 from keyplane.model.module import (
@@ -162,6 +163,8 @@ class Assignment:
     body: CompiledBody = field(init=False)
     failed: bool = False
     """Its function computed nothing."""
+    dropped: dict[tuple[str, ...], Json] = field(default_factory=dict[tuple[str, ...], Json])
+    """What its function returned and could not be read."""
     slots: tuple[SlotSpec, ...] = ()
     offers: tuple[Offer, ...] = ()
     export_slots: frozenset[str] = frozenset()
@@ -174,6 +177,11 @@ class Assignment:
     """By machine."""
     by_members: dict[Members, CompiledBody] = field(default_factory=dict[Members, CompiledBody])
     """What its function made of each set of members."""
+
+    def is_dropped(self, draft: "Draft", *path: str) -> bool:
+        """Whether the role says it, and it could not be read."""
+        place = ("roles", self.role_name, *path)
+        return draft.is_dropped(self.module.file, *place) or is_dropped(place, self.dropped)
 
     @property
     def prefix(self) -> str:
@@ -222,6 +230,10 @@ class Draft:
     shipped: dict[tuple[str, str], bytes] = field(default_factory=dict[tuple[str, str], bytes])
     ports: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     """By machine, then `INSTANCE:ROLE/LISTEN`. Machines alike share theirs."""
+    unread: dict[tuple[str, str], frozenset[str]] = field(
+        default_factory=dict[tuple[str, str], frozenset[str]]
+    )
+    """By file and role: the values that stand where a unit could not be read."""
     lookup: "Lookup" = field(init=False)
     """What a slot of an assignment is bound to at a machine."""
     _by_holder: dict[tuple[str, str], list[Offer]] = field(
@@ -343,6 +355,23 @@ class Draft:
         if not assignment.role.impl:
             both = assignment.compiled, assignment.body
             self._clean[id(both[0]), id(both[1])] = both
+
+    def is_dropped(self, file: str, *path: str) -> bool:
+        """Whether a document names it and it could not be read, which is a row already."""
+        dropped = self.request.documents.dropped.get(file)
+        return dropped is not None and is_dropped(path, dropped)
+
+    def has_dropped(self, file: str, *path: str) -> bool:
+        """Whether anything at the path or below it could not be read."""
+        dropped = self.request.documents.dropped.get(file, ())
+        return any_dropped(path, dropped)
+
+    def is_interface_dropped(self, *path: str) -> bool:
+        """The same of an interface, or of a part of one, whichever file declares it."""
+        files = self.request.documents.dropped
+        return any(
+            self.is_dropped(file, *path) for file in files if file.endswith("interfaces.toml")
+        )
 
     def file(self, module: str, path: str) -> bytes | None:
         """The bytes of a shipped file; None where it could not be read, which is a row."""

@@ -12,6 +12,8 @@ def of_external(draft: Draft, external: External) -> Offer | None:
     file, path = draft.fleet.file, f"externals.{external.name}"
     interface = draft.interfaces.get(external.interface)
     if interface is None:
+        if draft.is_interface_dropped(external.interface):
+            return None
         draft.rows.add(
             "unknown-interface",
             file,
@@ -24,6 +26,8 @@ def of_external(draft: Draft, external: External) -> Offer | None:
     for name, kind in sorted(interface.exports.items()):
         at = f"{path}.exports.{name}"
         variant = next((item for item in external.exports.get(name, ()) if not item.when), None)
+        if variant is None and draft.is_dropped(file, "externals", external.name, "exports", name):
+            continue
         if variant is None:
             offers.missing(draft.rows, file, at, f"external {external.name}", name)
             continue
@@ -43,6 +47,8 @@ def of_external(draft: Draft, external: External) -> Offer | None:
             wrong=wrong,
         )
     for name in sorted(external.exports.keys() - interface.exports.keys()):
+        if draft.is_interface_dropped(interface.name, "exports", name):
+            continue
         offers.undeclared(draft.rows, file, f"{path}.exports.{name}", name, interface)
     return Offer(
         id=f"external:{external.name}",

@@ -17,8 +17,13 @@ class _Expecting:
     draft: Draft
     assignment: Assignment
 
-    def __call__(self, path: str, name: str, known: Collection[str], what: str) -> None:
-        if name not in known:
+    def __call__(
+        self, path: str, name: str, known: Collection[str], what: str, *tables: tuple[str, ...]
+    ) -> None:
+        """`tables` is where the module declares such names."""
+        file = self.assignment.module.file
+        dropped = any(self.draft.is_dropped(file, *table, name) for table in tables)
+        if name not in known and not dropped:
             self.draft.rows.add(
                 "unknown-reference",
                 self.assignment.id,
@@ -26,6 +31,15 @@ class _Expecting:
                 f"{path} of {self.assignment.id} names `{name}`, which is none of the {what}",
                 *did_you_mean(name, known, what),
             )
+
+
+_TABLES = {
+    "archive": (("build", "archives"),),
+    "bundle": (("build", "bundles"),),
+    "nix": (("build", "nix"),),
+    "image": (("build", "images"), ("build", "upstream")),
+}
+"""Where a module declares what a unit's field names."""
 
 
 def artifacts(assignment: Assignment, field: str) -> Collection[str]:
@@ -54,21 +68,23 @@ def check(draft: Draft, assignment: Assignment) -> None:
                 resource["archive"],
                 artifacts(assignment, "archive"),
                 "archives of [build]",
+                *_TABLES["archive"],
             )
-    accounts = _accounts(assignment)
+    accounts = _accounts(draft, assignment)
     for name, secret in sorted(role.secrets.items()):
         if secret.owner is not None:
             path = f"secrets.{name}.owner"
             expect(path, secret.owner, accounts, "accounts of the module")
     if role.zone is not None:
-        expect("zone.listen", role.zone.listen, role.listens, "listens of the role")
+        listens = ("roles", assignment.role_name, "listens")
+        expect("zone.listen", role.zone.listen, role.listens, "listens of the role", listens)
     for read in role.reads:
         _check_read(draft, read, expect)
     _check_toolchains(draft, assignment)
 
 
 def _check_units(assignment: Assignment, expect: _Expecting) -> None:
-    role = assignment.role
+    role, own = assignment.role, ("roles", assignment.role_name)
     containers = [unit.name for unit in assignment.body.units if unit.kind is UnitKind.CONTAINER]
     for unit in assignment.body.units:
         path = f"units.{unit.name}"
@@ -77,7 +93,7 @@ def _check_units(assignment: Assignment, expect: _Expecting) -> None:
             if isinstance(named, str):
                 known = artifacts(assignment, field)
                 what = "images of [build]" if field == "image" else f"{field} artifacts of [build]"
-                expect(f"{path}.{field}", named, known, what)
+                expect(f"{path}.{field}", named, known, what, *_TABLES[field])
         for at, source in sorted(_table(unit.fields.get("mounts")).items()):
             if isinstance(source, str) and source.startswith("volume:"):
                 expect(
@@ -85,6 +101,7 @@ def _check_units(assignment: Assignment, expect: _Expecting) -> None:
                     source.removeprefix("volume:"),
                     role.volumes,
                     "volumes of the role",
+                    (*own, "volumes"),
                 )
         for listen, port in sorted(_table(unit.fields.get("publish")).items()):
             if not (isinstance(port, str) and ":" in port):
@@ -93,6 +110,7 @@ def _check_units(assignment: Assignment, expect: _Expecting) -> None:
                     listen,
                     role.listens,
                     "listens of the role",
+                    (*own, "listens"),
                 )
         stopped = unit.fields.get("whileStopped")
         if isinstance(stopped, str):
@@ -101,6 +119,7 @@ def _check_units(assignment: Assignment, expect: _Expecting) -> None:
                 stopped,
                 containers,
                 "containers of the role",
+                (*own, "units"),
             )
 
 
@@ -121,7 +140,12 @@ def _check_read(draft: Draft, read: str, expect: _Expecting) -> None:
         )
         for item in its.state
     ]
-    if role is None or bucket not in role.state:
+    dropped = (
+        draft.is_dropped(draft.fleet.file, "instances", instance_name)
+        if module is None
+        else draft.is_dropped(module.file, "roles", role_name, "state", bucket)
+    )
+    if (role is None or bucket not in role.state) and not dropped:
         expect("reads", read, known, "buckets of the fleet")
 
 
@@ -143,7 +167,15 @@ def _check_toolchains(draft: Draft, assignment: Assignment) -> None:
             )
             for artifact in kind
         ]
-        if toolchain not in known:
+        owner, _, artifact = toolchain.partition("/")
+        dropped = owner in draft.request.documents.broken or any(
+            draft.is_dropped(module.file, *table, artifact)
+            for module in modules.values()
+            if module.name == owner
+            for tables in _TABLES.values()
+            for table in tables
+        )
+        if toolchain not in known and not dropped:
             draft.rows.add(
                 "unknown-reference",
                 assignment.module.file,
@@ -153,8 +185,8 @@ def _check_toolchains(draft: Draft, assignment: Assignment) -> None:
             )
 
 
-def _accounts(assignment: Assignment) -> list[str]:
-    """Accounts go by the resource's name and by the account's own."""
+def _accounts(draft: Draft, assignment: Assignment) -> list[str]:
+    """Accounts go by the resource's name and by the account's own; also what could not be read."""
     known: list[str] = []
     for role in assignment.module.roles.values():
         for name, resource in role.resources.items():
@@ -162,6 +194,13 @@ def _accounts(assignment: Assignment) -> list[str]:
                 known.append(name)
                 if isinstance(resource.fields.get("name"), str):
                     known.append(resource.fields["name"])
+    dropped = draft.request.documents.dropped.get(assignment.module.file, {})
+    for place, written in dropped.items():
+        if place[2:3] == ("resources",) and len(place) == 4:
+            known.append(place[3])
+            name = written.get("name") if is_table(written) else None
+            if isinstance(name, str):
+                known.append(name)
     return known
 
 

@@ -17,6 +17,8 @@ def of_assignment(draft: Draft, assignment: Assignment) -> tuple[Offer, ...]:
     for name, provide in sorted(assignment.role.provides.items()):
         interface = draft.interfaces.get(provide.interface)
         if interface is None:
+            if draft.is_interface_dropped(provide.interface):
+                continue
             draft.rows.add(
                 "unknown-interface",
                 assignment.id,
@@ -62,6 +64,10 @@ class _Exporting:
         for name, kind in sorted(self._interface.exports.items()):
             path = f"{self._path}.exports.{name}"
             variant = self._choose(said.get(name, ()), path)
+            if variant is None and assignment.is_dropped(
+                self._draft, "provides", self._name, "exports", name
+            ):
+                continue
             if variant is None:
                 owner = f"{self._path} of {assignment.id}"
                 missing(self._draft.rows, assignment.id, path, owner, name)
@@ -77,6 +83,8 @@ class _Exporting:
                 wrong=self._is_wrong(variant, kind, path),
             )
         for name in sorted(said.keys() - self._interface.exports.keys()):
+            if self._draft.is_interface_dropped(self._interface.name, "exports", name):
+                continue
             path = f"{self._path}.exports.{name}"
             undeclared(self._draft.rows, assignment.id, path, name, self._interface)
         return exports
@@ -86,6 +94,8 @@ class _Exporting:
         assignment = self._assignment
         for variant in variants:
             for name in sorted(variant.authored.when.keys() - assignment.role.settings.keys()):
+                if assignment.is_dropped(self._draft, "settings", name):
+                    continue
                 self._draft.rows.add(
                     "unknown-setting",
                     assignment.id,

@@ -50,7 +50,12 @@ def check_floors(draft: Draft) -> None:
         instance = draft.instances.get(assignment.instance)
         floor = instance.floor.get(assignment.role_name, 0) if instance is not None else 0
         members = len(assignment.machines)
-        if assignment.placement is not None and floor > members:
+        placement = assignment.placement
+        unread = placement is not None and any(
+            draft.is_dropped(draft.fleet.file, "machines", machine)
+            for machine in placement.machines or ()
+        )
+        if placement is not None and floor > members and not unread:
             draft.rows.add(
                 "unhealthy-floor",
                 assignment.id,

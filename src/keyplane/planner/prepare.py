@@ -24,6 +24,7 @@ SPENT_ALL_MAX = 8
 def prepare(draft: Draft, assignment: Assignment) -> None:
     """Evaluate an assignment and judge what does not depend on placement."""
     assignment.compiled = draft.compile_role(assignment.role)
+    assignment.dropped = {}
     body = assignment.role.body
     if assignment.role.impl:
         body = evaluate(draft, assignment, {})
@@ -90,6 +91,7 @@ def evaluate(
     if result.spent:
         draft.spent.setdefault(function, []).append(assignment.id)
     draft.rows.found.extend(result.diagnostics)
+    assignment.dropped.update(result.dropped)
     for path, content in result.shipped.items():
         draft.shipped[assignment.module.name, path] = content
     return result.body
@@ -136,7 +138,7 @@ def _check_references(draft: Draft, assignment: Assignment) -> None:
 def _report(
     draft: Draft, assignment: Assignment, path: str, tree: terms.Tree, export_of: str | None
 ) -> None:
-    for at, message, ways in refs.problems(draft, assignment.role, tree, path, export_of):
+    for at, message, ways in refs.problems(draft, assignment, tree, path, export_of):
         if draft.rows.is_full(assignment.id):
             return
         draft.rows.add(
@@ -152,6 +154,10 @@ def _check_requests(draft: Draft, assignment: Assignment) -> None:
         request, path = assignment.compiled.requests[name], f"uses.{name}.request"
         for field, wanted in sorted(interface.request.items()):
             at = f"{path}.{field}"
+            if field not in request and assignment.is_dropped(
+                draft, "uses", name, "request", field
+            ):
+                continue
             if field not in request:
                 draft.rows.add(
                     "request-invalid",
@@ -173,6 +179,8 @@ def _check_requests(draft: Draft, assignment: Assignment) -> None:
                     f"give a value of type {wanted.value}",
                 )
         for field in sorted(request.keys() - interface.request.keys()):
+            if draft.is_interface_dropped(interface.name, "request", field):
+                continue
             draft.rows.add(
                 "request-invalid",
                 assignment.id,
@@ -189,14 +197,17 @@ def _check_reactions(draft: Draft, assignment: Assignment) -> None:
         if slot == "secrets" and slot not in role.uses:
             known: Iterable[str] = role.secrets
             what, name = "secrets of the role", export
+            dropped = assignment.is_dropped(draft, "secrets", export)
         elif slot not in role.uses:
             known, what, name = role.uses, "slots of the role", slot
+            dropped = assignment.is_dropped(draft, "uses", slot)
         else:
             interface = draft.interfaces.get(role.uses[slot].interface)
             if interface is None:
                 continue
             known, what, name = interface.exports, f"exports of `{interface.name}`", export
-        if name not in known:
+            dropped = draft.is_interface_dropped(interface.name, "exports", export)
+        if name not in known and not dropped:
             draft.rows.add(
                 "reaction-unknown",
                 assignment.id,
@@ -248,6 +259,8 @@ def _slots(
 def _known(draft: Draft, assignment: Assignment, interface: str, path: str) -> bool:
     if interface in draft.interfaces:
         return True
+    if draft.is_interface_dropped(interface):
+        return False
     draft.rows.add(
         "unknown-interface",
         assignment.id,

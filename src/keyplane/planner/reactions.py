@@ -1,10 +1,15 @@
 """Reactions that are declared for values which only ever change by generation."""
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 
 from keyplane.model.diagnostic import Severity
+from keyplane.model.module import Json
 from keyplane.planner.draft import Assignment, Draft
 from keyplane.planner.program import Family
+
+_REFERENCE = re.compile(r"\$\{((?:results|secrets)\.[^}]*)\}")
 
 
 def check(draft: Draft, assignment: Assignment, families: Sequence[Family]) -> None:
@@ -17,6 +22,7 @@ def check(draft: Draft, assignment: Assignment, families: Sequence[Family]) -> N
     programs = [family.program for family in families]
     dynamic = frozenset[str]().union(*(program.dynamic_paths for program in programs))
     by_units = frozenset[str]().union(*(program.unit_paths for program in programs))
+    unread = _unread(draft, assignment)
     for path in sorted(assignment.role.reactions):
         slot_name = path.partition(".")[0]
         secret = slot_name == "secrets" and slot_name not in assignment.role.uses
@@ -35,6 +41,8 @@ def check(draft: Draft, assignment: Assignment, families: Sequence[Family]) -> N
                 if path in by_units
                 else "no unit reads the value"
             )
+        if path not in by_units and path in unread:
+            continue
         draft.rows.add(
             "reaction-unused",
             assignment.id,
@@ -44,6 +52,28 @@ def check(draft: Draft, assignment: Assignment, families: Sequence[Family]) -> N
             f'take reactions."{path}" out',
             severity=Severity.WARNING if path in by_units else Severity.ERROR,
         )
+
+
+def _unread(draft: Draft, assignment: Assignment) -> frozenset[str]:
+    """The paths of the values that stand in units, or parts of them, that could not be read."""
+    role = assignment.module.file, assignment.role_name
+    found = draft.unread.get(role)
+    if found is None:
+        dropped = draft.request.documents.dropped.get(assignment.module.file, {})
+        found = draft.unread[role] = _paths_in(dropped, assignment.role_name)
+    return found | _paths_in(assignment.dropped, assignment.role_name)
+
+
+def _paths_in(dropped: Mapping[tuple[str, ...], Json], role: str) -> frozenset[str]:
+    units = ("roles", role, "units")
+    found: set[str] = set()
+    for place, written in dropped.items():
+        if place[:3] == units[: len(place)]:
+            for inner in _REFERENCE.findall(json.dumps(written, ensure_ascii=False)):
+                root, _, rest = inner.partition(".")
+                slot, *_, export = rest.split(".")
+                found.add(f"{slot}.{export}" if root == "results" else inner)
+    return frozenset(found)
 
 
 def _names_something(draft: Draft, assignment: Assignment, path: str) -> bool:

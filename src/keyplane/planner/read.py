@@ -13,6 +13,8 @@ from keyplane.planner.rows import did_you_mean
 def read(draft: Draft) -> None:
     documents = draft.request.documents
     for name in sorted(documents.facts.keys() - draft.fleet.machines.keys()):
+        if _is_dropped(draft, "machines", name):
+            continue
         draft.rows.add(
             "unknown-machine",
             f"facts/{name}.json",
@@ -82,10 +84,14 @@ def assign(
     )
 
 
+def _is_dropped(draft: Draft, *path: str) -> bool:
+    return draft.is_dropped(draft.fleet.file, *path)
+
+
 def _read_pins(draft: Draft, machine: Machine) -> None:
     for interface, target in sorted(machine.pins.items()):
         path = f"machines.{machine.name}.pins.{interface}"
-        if interface not in draft.interfaces:
+        if interface not in draft.interfaces and not draft.is_interface_dropped(interface):
             draft.rows.add(
                 "unknown-interface",
                 draft.fleet.file,
@@ -93,7 +99,7 @@ def _read_pins(draft: Draft, machine: Machine) -> None:
                 f"machine {machine.name} pins `{interface}`, which is no interface",
                 *did_you_mean(interface, draft.interfaces, "interfaces"),
             )
-        if target not in draft.fleet.machines:
+        if target not in draft.fleet.machines and not _is_dropped(draft, "machines", target):
             draft.rows.add(
                 "unknown-machine",
                 draft.fleet.file,
@@ -111,6 +117,8 @@ def _read_instance(draft: Draft, instance: Instance, module: Module) -> None:
         ("floor", instance.floor),
     ):
         for role in sorted(table.keys() - module.roles.keys()):
+            if draft.is_dropped(module.file, "roles", role):
+                continue
             strategy = instance.placement[role].strategy.value if section == "placement" else ""
             path = ".".join(
                 part for part in ("instances", instance.name, section, strategy, role) if part
@@ -129,10 +137,13 @@ def _read_instance(draft: Draft, instance: Instance, module: Module) -> None:
             _read_placement(draft, assignment)
         elif role in instance.settings:
             unplaced = assign(draft, instance.name, module, role, placed=False)
-            settings.check_given(draft.rows, unplaced, instance.settings[role])
+            settings.check_given(draft, unplaced, instance.settings[role])
         for slot in sorted(instance.bind.get(role, {})):
             known = [*module.roles[role].uses, *module.roles[role].requires]
-            if slot not in known:
+            if slot not in known and not any(
+                draft.is_dropped(module.file, "roles", role, *place)
+                for place in (("uses", slot), ("requires",))
+            ):
                 draft.rows.add(
                     "unknown-reference",
                     f"{instance.name}:{role}",
@@ -146,7 +157,7 @@ def _read_instance(draft: Draft, instance: Instance, module: Module) -> None:
 def _read_placement(draft: Draft, assignment: Assignment) -> None:
     placement = assignment.placement
     for name in (placement.machines or ()) if placement is not None else ():
-        if name not in draft.fleet.machines:
+        if name not in draft.fleet.machines and not _is_dropped(draft, "machines", name):
             assert placement is not None
             draft.rows.add(
                 "unknown-machine",

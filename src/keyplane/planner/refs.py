@@ -9,7 +9,7 @@ from keyplane.documents.references import Reference
 from keyplane.documents.rows import like
 from keyplane.model.module import Reach, Role
 from keyplane.planner import terms
-from keyplane.planner.draft import ANY, Draft
+from keyplane.planner.draft import ANY, Assignment, Draft
 from keyplane.planner.rows import did_you_mean
 from keyplane.planner.terms import Tree
 
@@ -34,14 +34,14 @@ Problem = tuple[str, tuple[str, ...]]
 
 
 def problems(
-    draft: Draft, role: Role, tree: Tree, path: str, export_of: str | None
+    draft: Draft, assignment: Assignment, tree: Tree, path: str, export_of: str | None
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Path, message and resolutions of each reference of a tree that names nothing."""
     for at, parts in terms.texts_in(tree, path):
         for part in parts:
             if isinstance(part, Reference):
-                found = problem(draft, role, part, export_of)
-                if found is not None:
+                found = problem(draft, assignment.role, part, export_of)
+                if found is not None and not _is_dropped(draft, assignment, part, export_of):
                     yield at, found[0], found[1]
 
 
@@ -88,6 +88,32 @@ def _ways(reference: Reference, export_of: str | None) -> tuple[str, ...]:
         return (f"write ${{{near}}}", *(f"or ${{{form}}}" for form in others))
     roots = (*_FORMS, "consumer") if export_of is not None else _FORMS
     return did_you_mean(reference.root, roots, "what a reference may begin with")
+
+
+def _is_dropped(
+    draft: Draft, assignment: Assignment, reference: Reference, export_of: str | None
+) -> bool:
+    """Whether what it names is written and could not be read: there is a row of that."""
+    match reference.root, reference.path:
+        case ("settings" | "state" | "secrets") as table, (name,):
+            return assignment.is_dropped(draft, table, name)
+        case "alloc", ("ports", name):
+            return assignment.is_dropped(draft, "listens", name)
+        case "reads", _:
+            return assignment.is_dropped(draft, "reads")
+        case "results", (slot, *between, export):
+            used = assignment.role.uses.get(slot)
+            if used is None:
+                return assignment.is_dropped(draft, "uses", slot)
+            return draft.is_interface_dropped(used.interface, "exports", export) or any(
+                draft.is_dropped(draft.fleet.file, "machines", machine) for machine in between
+            )
+        case "bound" | "credentials", (slot, *_):
+            return assignment.is_dropped(draft, "uses", slot)
+        case "consumer", ("request", name) if export_of is not None:
+            return draft.is_interface_dropped(export_of, "request", name)
+        case _:
+            return False
 
 
 def external_problem(draft: Draft, reference: Reference, interface: str) -> Problem | None:

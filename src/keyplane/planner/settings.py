@@ -71,7 +71,7 @@ def resolve(draft: Draft, assignment: Assignment) -> None:
     given: Mapping[str, Json] = {}
     if instance is not None:
         given = instance.settings.get(assignment.role_name, {})
-    check_given(draft.rows, assignment, given)
+    check_given(draft, assignment, given)
     settled: dict[str, Json] = {}
     for name, setting in sorted(assignment.role.settings.items()):
         fits = not setting.has_default or _default_fits(draft.rows, assignment, name, setting)
@@ -98,12 +98,15 @@ def resolve(draft: Draft, assignment: Assignment) -> None:
     assignment.settings = settled
 
 
-def check_given(rows: Rows, assignment: Assignment, given: Mapping[str, Json]) -> None:
+def check_given(draft: Draft, assignment: Assignment, given: Mapping[str, Json]) -> None:
     """Rows for the settings that an instance gives and its role does not take."""
+    rows = draft.rows
     for name, value in sorted(given.items()):
         if rows.is_full(assignment.id):
             return
         setting = assignment.role.settings.get(name)
+        if setting is None and assignment.is_dropped(draft, "settings", name):
+            continue
         if setting is None:
             rows.add(
                 "unknown-setting",

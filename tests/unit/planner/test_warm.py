@@ -203,6 +203,16 @@ def test_documents_that_differ_in_a_number_only_by_its_type_differ() -> None:
         assert f.env(after.plan, "app-a:main@alpha")["F"] == msgspec.json.encode(value).decode()
 
 
+def test_a_setting_that_could_not_be_read_is_another_document_than_one_that_is_gone() -> None:
+    """What names it was told nothing as long as it was there."""
+    broken = APP.replace('"string", default = "one"', '"text"')
+    followed = Followed(TWO_APPS, {"app": broken})
+    assert {code for code, _ in f.rows(followed.planner.result.plan)} == {"wrong-type"}
+    gone = Followed(TWO_APPS, {"app": APP.removesuffix(SETTING)})
+    after = followed.update(NewDocuments(documents=gone.documents))
+    assert {code for code, _ in f.rows(after.plan)} == {"unknown-reference"}
+
+
 def test_two_files_at_one_path_are_a_conflict_as_long_as_settings_say_so() -> None:
     resource = (
         '[roles.main.resources.notes]\ntype = "file"\npath = "/etc/${settings.x}"\n'
