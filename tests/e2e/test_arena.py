@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.fleet import ROOT, Fleet, running, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("arena")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("arena")]
 
 ARENA = ROOT / "examples" / "arena"
 GAME = "mygame-eu:server@alpha/gameserver"
@@ -272,7 +272,7 @@ def test_a_part_killed_during_an_apply_changes_nothing_of_its_end(arena: Fleet, 
     try:
         wait_for(lambda: set(arena.start_ids()) - set(before), "the rollout is on its way")
         os.kill(pid, signal.SIGKILL)
-        out, err = apply.communicate(timeout=120)
+        out, err = apply.communicate(timeout=300)
     finally:
         apply.kill()
     assert apply.returncode == 0, out + err

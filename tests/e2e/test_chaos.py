@@ -88,7 +88,7 @@ def test_it_converges_whatever_is_killed(drawn: tuple[Drawn, Fleet]) -> None:
             said = f"seed {SEED}, round {turn}: {what}, killed {killed}"
             if "supervise" in killed:
                 fleet.run("up", ".", "--no-apply")
-            out, err = apply.communicate(timeout=150)
+            out, err = apply.communicate(timeout=300)
         finally:
             apply.kill()
         print(said, "->", apply.returncode, err.strip()[-200:])

@@ -15,7 +15,7 @@ from tests.e2e import drawn_fleet
 from tests.e2e.drawn_fleet import Drawn
 from tests.e2e.fleet import Fleet, Network, standing, stilled, take_away, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

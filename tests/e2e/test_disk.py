@@ -80,7 +80,7 @@ def waiting(fleet: Mounted, said: str) -> subprocess.Popen[str]:
 
 
 def goes_on(fleet: Mounted, apply: subprocess.Popen[str], text: str) -> None:
-    out, err = apply.communicate(timeout=150)
+    out, err = apply.communicate(timeout=300)
     assert apply.returncode == 0, f"{out}\n{err}"
     assert is_as(fleet, text)
 
@@ -210,7 +210,7 @@ def test_a_controller_without_free_descriptors_answers_again_once_it_has_some(
         for client in idle:
             client.close()
         resource.prlimit(controller, resource.RLIMIT_NOFILE, limits)
-    out, err = apply.communicate(timeout=150)
+    out, err = apply.communicate(timeout=300)
     assert "Traceback" not in out + err
     assert apply.returncode == 0 or (apply.returncode == 1 and err), f"{out}\n{err}"
     assert fleet.apply()["outcome"] == "done"

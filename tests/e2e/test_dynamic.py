@@ -17,7 +17,7 @@ from keyplane.converge import saved
 from keyplane.model import duration
 from tests.e2e.fleet import Fleet, running, stilled, take_away, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SOURCE = Path(__file__).parent / "fleets" / "dynamic"
 GAME = "game:main@beta"
@@ -120,7 +120,7 @@ def dynamic(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dynamic]:
         wait_for(lambda: _state_of_game(found) == "waiting", "a game that waits", 180)
         found.say("vpn-a", "10.9.0.1")
         found.say("vpn-b", "10.9.1.1")
-        out, err = starting.communicate(timeout=120)
+        out, err = starting.communicate(timeout=300)
         assert starting.returncode == 0, out + err
         yield found
 

@@ -34,7 +34,7 @@ from keyplane.testing.host import Faults, MemoryHost, MemoryProcesses
 from keyplane.testing.sources import MemorySources
 from tests.unit.wire.values import KEY
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 READERS = int(os.environ.get("KEYPLANE_TEST_READERS", "50"))
 WINDOW_MS = 500

@@ -380,7 +380,7 @@ def test_several_commands_at_once_all_end_in_words(fleet: Fleet) -> None:
     """Whoever loses is refused or overtaken, with an exit status; what won is whole."""
     before = newest(fleet)["revision"]
     children = [fleet.start("set", "page.title", f"of {n}", "--yes") for n in range(3)]
-    ended = [(*child.communicate(timeout=120), child.returncode) for child in children]
+    ended = [(*child.communicate(timeout=300), child.returncode) for child in children]
     assert any(status == 0 for _, _, status in ended), ended
     for out, err, status in ended:
         assert "Traceback" not in out + err
@@ -503,7 +503,7 @@ def test_a_controller_that_is_stopped_amid_a_rollout_leaves_no_trace_of_a_fault(
         lambda: (fleet.status()["rollout"] or {}).get("state") == "waiting", "it waits for health"
     )
     fleet.run("down")
-    out, err = watching.communicate(timeout=60)
+    out, err = watching.communicate(timeout=300)
     assert watching.returncode == 1
     assert "the control plane was stopped before the rollout came to its end" in err, (out, err)
     log = (fleet.directory / ".keyplane" / "log" / "controller.log").read_text()

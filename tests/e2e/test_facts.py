@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.fleet import Fleet, running, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 HOLD = "20s"
 """Longer than it takes to see that a fact has flipped, and that it is back."""

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.fleet import Fleet, running, wait_for
 from tests.e2e.test_dynamic import GAME, SOURCE, Dynamic
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_the_first_apply_waits_for_the_thaw(dynamic: Dynamic) -> None:
         wait_for(lambda: (folder / "vpn-a").is_dir() and (folder / "vpn-b").is_dir(), "sent")
         dynamic.say("vpn-a", "10.9.0.1")
         dynamic.say("vpn-b", "10.9.1.1")
-        out, err = applying.communicate(timeout=120)
+        out, err = applying.communicate(timeout=300)
     finally:
         applying.kill()
     assert applying.returncode == 0, out + err

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.fleet import Fleet, Network, standing, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 ADDRESS = "127.77.0.1"
 WEB, JOBS = "web:main@a", "jobs:main@a"
@@ -200,7 +200,7 @@ def test_a_replaced_unit_is_removed_once_its_successor_is_healthy(fleet: Fleet) 
         wait_for(lambda: note in fleet.run("status", exit_status=None).out, "it is told of")
         assert running(fleet, "done worker")
         gate.touch()
-        out, err = applying.communicate(timeout=120)
+        out, err = applying.communicate(timeout=300)
     finally:
         applying.kill()
     assert applying.returncode == 0, out + err

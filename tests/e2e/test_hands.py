@@ -14,7 +14,7 @@ import pytest
 from tests.e2e import hands_fleet
 from tests.e2e.fleet import Fleet, Network, Ran, standing, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 WEB, OTHER = "web:main@alpha", "other:main@beta"
 

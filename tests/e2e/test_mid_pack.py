@@ -13,7 +13,7 @@ from tests.e2e.fleet import BUSY, Fleet, Network, Ran, wait_for
 from tests.e2e.test_boundaries import HOOK
 from tests.e2e.test_store import layer_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 NOISE = 3_000_000
 """Bytes of an archive's largest file: it is packed in several pieces."""
@@ -67,7 +67,7 @@ def killed(fleet: Fleet, boundary: str, *words: str, victims: str = "all") -> Ra
     draft.write_text(f"{boundary}\n{victims}")
     draft.replace(armed)
     child = fleet.start(*words)
-    out, err = child.communicate(timeout=120)
+    out, err = child.communicate(timeout=300)
     assert not armed.exists(), f"{boundary} was not come to\n{out}\n{err}"
     if victims == "all":
         wait_for(lambda: not parts(fleet), "all parts are dead")

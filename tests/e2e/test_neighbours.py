@@ -7,7 +7,7 @@ import pytest
 
 from tests.e2e.fleet import Fleet, running, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 FLEET = """
 fleet = "NAME"

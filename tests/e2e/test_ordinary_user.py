@@ -16,7 +16,7 @@ from tests.e2e.test_neighbours import write
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(os.geteuid() != 0, reason="becomes another account, which takes root"),
 ]
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.fleet import Fleet, Network, standing, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 MACHINES = ("a", "b", "c")
 MODULE = """

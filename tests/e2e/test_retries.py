@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.fleet import Fleet, Network, standing, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 MODULE = """
 module = "web"
@@ -126,7 +126,7 @@ def test_one_that_is_open_is_stopped_before_it_is_closed(retries: Retries) -> No
         assert "is open" in fleet.run("rollout", "retry", number, exit_status=1).err
         assert f"stop {number}" in fleet.run("rollout", "close", number, exit_status=1).err
         fleet.run("rollout", "stop", number)
-        out, err = applying.communicate(timeout=120)
+        out, err = applying.communicate(timeout=300)
     finally:
         applying.kill()
     assert applying.returncode == 1, out + err

@@ -198,7 +198,7 @@ def test_a_lost_machine_holds_up_no_controller_that_was_just_started(fleet: Flee
         wait_for(lambda: not shown(fleet)["open"], "its rollout to end", 300)
         assert shown(fleet)["state"] == "done"
         assert lost not in entries(fleet, "web")
-        removing.communicate(timeout=120)
+        removing.communicate(timeout=300)
     finally:
         removing.kill()
         with contextlib.suppress(ProcessLookupError):

@@ -13,7 +13,7 @@ from keyplane.model.names import Digest
 from tests.e2e import code_fleet
 from tests.e2e.fleet import Fleet, running, wait_for
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
