@@ -222,17 +222,23 @@ def test_machine_list_counts_what_is_well(fleet: Fleet) -> None:
 
 def test_logs_of_several_units_stand_in_one_order_of_time(fleet: Fleet) -> None:
     """Each names its own unit, and none more than is asked for."""
-    wait_for(lambda: len(fleet.run("logs", "source:*", "-n", "12").out.splitlines()) == 12, "lines")
-    words = ("logs", "source:*", "reader:main@beta", "--tail", "12", "--json")
-    found = [json.loads(line) for line in fleet.run(*words).out.splitlines()]
-    assert len(found) == 12
+
+    def last() -> list[dict[str, str]] | None:
+        """Once both have said something lately."""
+        words = ("logs", "source:*", "reader:main@beta", "--tail", "12", "--json")
+        found = [json.loads(line) for line in fleet.run(*words).out.splitlines()]
+        said = {(each["entry"], each["unit"]) for each in found}
+        both = {("source:main@alpha", "talk"), ("source:main@alpha", "hum")}
+        return found if len(found) == 12 and both <= said else None
+
+    found = wait_for(last, "the lines of both")
     assert [each["at"] for each in found] == sorted(each["at"] for each in found)
-    assert {(each["entry"], each["unit"]) for each in found} >= {
-        ("source:main@alpha", "talk"),
-        ("source:main@alpha", "hum"),
-    }
-    shown = fleet.run("logs", "source:main@alpha", "-n", "9").out.splitlines()
-    assert {line.split(" | ")[0].strip() for line in shown} == {"talk", "hum"}
+
+    def named() -> set[str]:
+        shown = fleet.run("logs", "source:main@alpha", "-n", "9").out.splitlines()
+        return {line.split(" | ")[0].strip() for line in shown}
+
+    wait_for(lambda: named() == {"talk", "hum"}, "both are named")
     alone = fleet.run("logs", "source:main@alpha/talk", "-n", "3").out.splitlines()
     assert all(line.startswith("talk ") for line in alone)
 
