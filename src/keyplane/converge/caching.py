@@ -2,7 +2,8 @@
 
 Kept is what the declaration names, what the one before it named (a rollback fetches nothing), and
 what the ledger has put at a path. While anything runs that is not as declared, nothing goes: what
-an older unit runs from is in no declaration any more.
+an older unit runs from is in no declaration any more. Nor while anything acts on the machine or looks
+at it.
 """
 
 from keyplane.converge import effects, units, wanted
@@ -16,13 +17,16 @@ def let_go(draft: Draft) -> None:
     """Issue what takes out of the cache what nothing names, if all is settled."""
     offered = draft.state.declaration is not None
     settled = draft.looked and draft.reporting.settled == draft.state.ledger.offer
-    if not (offered and settled) or not _is_quiet(draft):
+    if not (offered and settled) or not _is_as_declared(draft):
         return
     named = tuple(
         sorted({each for entry in draft.state.wanted.values() for each in wanted.archives(entry)})
     )
     if named != draft.archives:
+        # Known before anything may go: the next offer may come sooner.
         draft.former_archives, draft.archives = draft.archives, named
+    if not all(isinstance(each, _HARMLESS) for each in draft.in_flight.values()):
+        return
     placed = {
         owned.spec.digest for owned in draft.paths.values() if owned.spec.kind is Kind.ARCHIVE
     }
@@ -38,10 +42,8 @@ def let_go(draft: Draft) -> None:
         draft.artifacts -= {digest}
 
 
-def _is_quiet(draft: Draft) -> bool:
-    """Nothing acts on the machine or looks at it, and what runs is what is declared."""
-    if not all(isinstance(each, _HARMLESS) for each in draft.in_flight.values()):
-        return False
+def _is_as_declared(draft: Draft) -> bool:
+    """Whether nothing runs that is not declared so."""
     for entry, live in draft.entries().items():
         here = draft.state.wanted.get(entry)
         declared = {} if here is None else {name: each.digest for name, each in here.units}

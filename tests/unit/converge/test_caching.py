@@ -13,7 +13,7 @@ FIRST = 101
 
 def machine() -> World:
     world = World()
-    world.host.artifacts.stored |= {digest(name) for name in "abcd"}
+    world.host.artifacts.stored |= {digest(name) for name in "abcde"}
     return world
 
 
@@ -62,6 +62,21 @@ def test_nothing_goes_while_an_older_process_runs() -> None:
     world.run(120_000)
     assert world.pid() != FIRST
     assert cached(world) == {digest("a"), digest("d")}  # what stood last before it
+
+
+def test_one_that_stood_while_another_went_is_kept_as_the_one_before() -> None:
+    """However soon the next offer comes."""
+    world = machine()
+    world.offer(runs("a"))
+    world.offer(runs("b"))
+    offered(world, runs("c"))
+    going = until_asked(world, effects.LetGo)
+    offered(world, runs("d"))
+    world.run(5_000)
+    assert world.report().state is EntryState.HEALTHY
+    world.perform(going)
+    world.offer(runs("e"), run_ms=5_000)
+    assert cached(world) == {digest("d"), digest("e")}
 
 
 def test_what_the_ledger_has_put_at_a_path_is_kept() -> None:
