@@ -93,7 +93,7 @@ def test_one_member_goes_elsewhere_with_its_data_while_the_other_serves(fleet: T
         with Terminal(fleet, "apply") as terminal:
             terminal.until(QUESTION)
             terminal.type("somehow\n")
-            terminal.until("'somehow' is not one of 'hand-over', 'start-empty'")
+            terminal.until(" somehow is none of hand-over, start-empty")
             terminal.type("hand-over\n")
             terminal.until("Apply?")
             terminal.type("y\n")

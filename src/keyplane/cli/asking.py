@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from keyplane.cli import faults, fleets, progress, reading, revisions, rows, watching
+from keyplane.cli import faults, fleets, progress, questions, reading, revisions, rows, watching
 from keyplane.cli.registry import EXIT_INTERRUPTED, refused
 from keyplane.model.volumes import Choice
 from keyplane.parts import change_messages as changes
@@ -206,7 +206,7 @@ def _asked(proposal: messages.Proposal, manner: Manner) -> dict[str, str] | None
         ]
         name = each.entry.rpartition("@")[0]
         question = f"What is to become of the data of {name}?"
-        found[each.entry] = _answer(partial(click.prompt, question, type=click.Choice(choices)))
+        found[each.entry] = _answer(partial(questions.choose, question, choices))
     return found
 
 
@@ -219,7 +219,7 @@ def _changes(proposal: messages.Proposal) -> bool:
 def _confirmed() -> bool:
     if not sys.stdin.isatty():
         reading.refuse("nobody is there to be asked", "`--yes` applies without a question")
-    return _answer(lambda: click.confirm("Apply?"))
+    return _answer(lambda: questions.confirm("Apply?"))
 
 
 def _answer(ask: Callable[[], T]) -> T:
