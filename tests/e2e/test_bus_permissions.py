@@ -262,7 +262,7 @@ async def came(raw: Raw, holds: Callable[[], bool], *, refused: Raw) -> bool:
 
     Then it is looked for through a few round trips more; a refusal does not excuse a leak.
     """
-    deadline = asyncio.get_running_loop().time() + 10
+    deadline = asyncio.get_running_loop().time() + 60
     while not refused.violations and asyncio.get_running_loop().time() < deadline:
         await raw.settle()
         if holds():
