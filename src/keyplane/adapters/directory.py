@@ -154,7 +154,7 @@ def read_file(path: Path) -> bytes | Unreadable:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            return Unreadable("not a regular file")
+            return Unreadable(f"{path.name} is no regular file")
         if found.st_size > _READ_MAX:
             return Unreadable(f"{found.st_size} bytes, more than {_READ_MAX >> 20} MiB")
         return path.read_bytes()

@@ -34,6 +34,7 @@ from keyplane.model.module import Body, Build, Json, Module, Policy
 
 _TAGGED = re.compile(r"(?:[^\s@]+/)?[^\s/@:]+:[\w][\w.-]{0,127}(@sha256:[0-9a-f]{64})?", re.ASCII)
 _BY_DIGEST = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}", re.ASCII)
+_IN_STORE = re.compile(r"/nix/store/[^/\s]+")
 _TOOLCHAIN = re.compile(r"[a-z][a-z0-9-]{0,62}/[a-z][a-z0-9-]{0,62}", re.ASCII)
 
 POLICY: Table[Policy] = Table(
@@ -54,6 +55,15 @@ def _pinned(text: str) -> str | None:
     if _TAGGED.fullmatch(text) or _BY_DIGEST.fullmatch(text):
         return None
     return f"{show(text)} has neither tag nor digest, so nobody can say which image it is"
+
+
+def _store_path(text: str) -> str | None:
+    if _IN_STORE.fullmatch(text) and "\0" not in text:
+        return None
+    return f"{show(text)} is no path of a Nix store: write it like /nix/store/HASH-NAME"
+
+
+_STORE_PATH = Text("a path of a Nix store", check=_store_path, pattern=_IN_STORE.pattern)
 
 
 def _toolchain(text: str) -> str | None:
@@ -123,7 +133,7 @@ BUILD: Table[Build] = Table(
             MapOf(
                 Table(
                     "a nix artifact",
-                    {**fields({"path": FILLED, "expression": BELOW}), **DESCRIPTION},
+                    {**fields({"path": _STORE_PATH, "expression": BELOW}), **DESCRIPTION},
                     raw,
                     (exactly_one("path", "expression"),),
                 )

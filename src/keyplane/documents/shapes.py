@@ -293,7 +293,10 @@ def _absolute(text: str) -> str | None:
 
 
 def _below(text: str) -> str | None:
-    if text.startswith("/") or ".." in text.split("/"):
+    parts = text.split("/")
+    if ".." in parts[1:] and parts[0] not in ("", ".", ".."):
+        return f"{show(text)} goes up on its way: write it without `..`"
+    if text.startswith("/") or ".." in parts:
         return f"{show(text)} leads out of the module"
     return None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from keyplane.documents import signals
+from keyplane.documents import amounts, signals
 from keyplane.documents.rows import Path, Rows, show
 from keyplane.documents.shapes import (
     ABSOLUTE,
@@ -93,9 +93,9 @@ _LIMITS: Table[dict[str, Json]] = Table(
     "limits",
     fields(
         {
-            "memory": Either("an amount of memory", {str: FILLED, int: Whole(1)}),
-            "cpu": Either("a share of a processor", {str: FILLED}),
-            "tasks": Either("a count of tasks", {int: Whole(1), str: FILLED}),
+            "memory": Either("an amount of memory", {str: amounts.MEMORY, int: Whole(1)}),
+            "cpu": amounts.CPU,
+            "tasks": Either("a count of tasks", {int: Whole(1), str: amounts.TASKS}),
         }
     ),
     raw,

@@ -146,14 +146,19 @@ def unbound(draft: Draft, reader: Assignment, slot: SlotSpec) -> Fault:
         message=f"slot {slot.name} of {reader.id}: nothing in the fleet provides "
         f"{slot.interface}; {_modules_told(slot, modules)}",
         resolution=(
-            *(
-                f'assign {module}: instances.NAME = {{ module = "{module}", '
-                f'placement.every.{role} = {{ machines = ["MACHINE"] }} }}'
-                for module, role in sorted(modules.items())
-            ),
+            *(_way_to_stand(draft, module, role) for module, role in sorted(modules.items())),
             f"{'or ' if modules else ''}{outside}",
         ),
     )
+
+
+def _way_to_stand(draft: Draft, module: str, role: str) -> str:
+    """An instance that is placed nowhere needs a place, and no other instance beside it."""
+    where = f'{role} = {{ machines = ["MACHINE"] }}'
+    for name, instance in sorted(draft.instances.items()):
+        if instance.module == module and role not in instance.placement:
+            return f"place {name}: instances.{name}.placement.every.{where}"
+    return f'assign {module}: instances.NAME = {{ module = "{module}", placement.every.{where} }}'
 
 
 def _modules_that_could(draft: Draft, slot: SlotSpec) -> dict[str, str]:

@@ -132,14 +132,17 @@ def _faults(
 def _fault(assignment: Assignment, holding: _Holding, holder: Assignment, held: _Holding) -> Fault:
     claim = holding.kind == "claim"
     what = f"{holding.kind} {holding.name}"
+    ways = (
+        f"place {assignment.id} on another machine than {holder.id}",
+        *(() if claim else ("or let one of them name another",)),
+    )
+    if holder is assignment:
+        ways = (f"let one of {held.path} and {holding.path} name another",)
     return Fault(
         code="claim-conflict" if claim else "resource-conflict",
         path=holding.path,
         message=f"{what} of machine {MACHINE} is held by {holder.id} ({held.path}) and asked for "
         f"by {assignment.id} ({holding.path}); it has one holder",
-        resolution=(
-            f"place {assignment.id} on another machine than {holder.id}",
-            *(() if claim else ("or let one of them name another",)),
-        ),
+        resolution=ways,
         alone=True,
     )

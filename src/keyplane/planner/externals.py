@@ -29,7 +29,7 @@ def of_external(draft: Draft, external: External) -> Offer | None:
         if variant is None and draft.is_dropped(file, "externals", external.name, "exports", name):
             continue
         if variant is None:
-            offers.missing(draft.rows, file, at, f"external {external.name}", name)
+            offers.missing(draft.rows, file, at, f"external {external.name}", interface)
             continue
         value, wrong = _read(draft, external, variant, at)
         found = types.of_tree(draft, None, value, interface.name)

@@ -70,7 +70,7 @@ class _Exporting:
                 continue
             if variant is None:
                 owner = f"{self._path} of {assignment.id}"
-                missing(self._draft.rows, assignment.id, path, owner, name)
+                missing(self._draft.rows, assignment.id, path, owner, self._interface)
                 continue
             exports[name] = Export(
                 name=name,
@@ -138,12 +138,14 @@ def _fits(when: Mapping[str, Json], given: Mapping[str, Json]) -> bool:
     return all(name in given and settings.same(given[name], value) for name, value in when.items())
 
 
-def missing(rows: Rows, subject: str, path: str, owner: str, export: str) -> None:
+def missing(rows: Rows, subject: str, path: str, owner: str, interface: Interface) -> None:
+    """`path` ends with the export."""
+    export = path.rpartition(".")[2]
     rows.add(
         "export-missing",
         subject,
         path,
-        f"{owner} does not give export `{export}`, which its interface declares",
+        f"{owner} does not give export `{export}`, which its interface `{interface.name}` declares",
         f"give `{export}`, with a variant that fits these settings",
     )
 

@@ -60,12 +60,18 @@ def check_floors(draft: Draft) -> None:
                 "unhealthy-floor",
                 assignment.id,
                 "floor",
-                f"floor of {assignment.id} is {floor}, and it has {members} "
-                f"{'member' if members == 1 else 'members'}: one at a time may be stopped all the same",
+                f"floor of {assignment.id} is {floor}, and it has {_told(members)}",
                 f"lower instances.{assignment.instance}.floor.{assignment.role_name}, or place "
                 "more members",
                 severity=Severity.WARNING,
             )
+
+
+def _told(members: int) -> str:
+    if not members:
+        return "no members: it stands on no machine"
+    count = f"{members} {'member' if members == 1 else 'members'}"
+    return f"{count}: one at a time may be stopped all the same"
 
 
 class _ByTags:
@@ -273,6 +279,7 @@ def _refuse_circle(draft: Draft, group: list[Assignment]) -> None:
         "placement",
         f"each of {', '.join(names)} waits for the machine of the other, so none is placed",
         'give one of them its machines: placement.every.ROLE = { machines = ["MACHINE"] }',
+        'or let what one reads of the other be read from anywhere: access = "routable"',
         "or take the reference out of one's requirements",
     )
 

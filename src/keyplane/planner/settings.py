@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from keyplane.documents import patterns
 from keyplane.documents.rows import shorten
 from keyplane.documents.trees import is_list, is_table
+from keyplane.model.fleet import Instance
 from keyplane.model.interface import ValueType
 from keyplane.model.module import Json, Setting
 from keyplane.planner.draft import Assignment, Draft
@@ -92,10 +93,18 @@ def resolve(draft: Draft, assignment: Assignment) -> None:
                 assignment.id,
                 f"settings.{name}",
                 f"settings.{name} of {assignment.id} is not set and has no default",
-                f"write instances.{assignment.instance}.settings.{assignment.role_name}.{name} = "
-                f"… ({_ARTICLE[setting.type]})",
+                *_ways_to_set(assignment, f"{name} = … ({_ARTICLE[setting.type]})", instance),
             )
     assignment.settings = settled
+
+
+def _ways_to_set(assignment: Assignment, said: str, instance: Instance | None) -> tuple[str, ...]:
+    """One that stands only because another needs it takes its settings of an instance of its name."""
+    path = f"instances.{assignment.instance}"
+    line = f"write {path}.settings.{assignment.role_name}.{said}"
+    if instance is not None:
+        return (line,)
+    return line, f'and {path}.module = "{assignment.module.name}"'
 
 
 def check_given(draft: Draft, assignment: Assignment, given: Mapping[str, Json]) -> None:

@@ -325,3 +325,20 @@ def test_a_role_fault_is_one_row_and_a_placement_s_is_one_for_each() -> None:
     assert f.rows(made) == [
         ("reach-one-many", f"app:main@{name}") for name in ("alpha", "beta", "gamma")
     ]
+
+
+def test_an_instance_that_is_placed_nowhere_is_what_to_place() -> None:
+    """And not one more beside it."""
+    fleet = f.machines("alpha") + f.instance("app", "app", "alpha")
+    fleet += '[instances.depot-eu]\nmodule = "depot"\n'
+    made = f.plan_of(fleet, {"app": f.READER, "depot": f.PROVIDER}, f.STORE)
+    assert f.row(made, "slot-unbound").resolution[0] == (
+        'place depot-eu: instances.depot-eu.placement.every.main = { machines = ["MACHINE"] }'
+    )
+
+
+def test_an_export_that_is_not_given_is_told_with_its_interface() -> None:
+    provider = f.PROVIDER.replace("exports.url = ", "exports.uri = ")
+    fleet = f.machines("alpha") + f.instance("depot", "depot", "alpha")
+    made = f.plan_of(fleet, {"depot": provider}, f.STORE)
+    assert "`url`, which its interface `store` declares" in f.row(made, "export-missing").message

@@ -60,9 +60,11 @@ def test_units_of_one_entry_share_a_file_of_one_content_only() -> None:
 
     fleet = HERE + f.instance("solo", "solo", "alpha")
     assert f.rows(f.plan_of(fleet, {"solo": two("1", "1")})) == []
-    assert f.rows(f.plan_of(fleet, {"solo": two("1", "2")})) == [
-        ("resource-conflict", "solo:main@alpha")
-    ]
+    (row,) = f.plan_of(fleet, {"solo": two("1", "2")}).diagnostics
+    assert (row.code, row.subject) == ("resource-conflict", "solo:main@alpha")
+    assert row.resolution == (
+        "let one of units.a.configData./etc/x and units.b.configData./etc/x name another",
+    )
 
 
 def test_paths_that_differ_by_machine_are_judged_machine_by_machine() -> None:

@@ -32,6 +32,18 @@ def test_an_implied_entry_takes_the_settings_of_an_instance_of_its_name() -> Non
     assert f.rows(made) == []
 
 
+def test_an_implied_entry_without_a_setting_says_all_that_is_to_be_written() -> None:
+    """There is no instance that could have it."""
+    zsh = ZSH.replace(', default = "/usr/bin/zsh"', "")
+    modules = {"zsh": zsh, "desk": DESK}
+    fleet = HERE + f.instance("desk", "desk", "alpha")
+    line = "write instances.zsh.settings.main.path = … (a string)"
+    row = f.row(f.plan_of(fleet, modules, SHELL), "setting-missing")
+    assert row.resolution == (line, 'and instances.zsh.module = "zsh"')
+    fleet += '[instances.zsh]\nmodule = "zsh"\n'
+    assert f.row(f.plan_of(fleet, modules, SHELL), "setting-missing").resolution == (line,)
+
+
 def test_two_modules_that_could_be_implied_are_ambiguous() -> None:
     fleet = HERE + f.instance("desk", "desk", "alpha")
     made = f.plan_of(fleet, {"zsh": ZSH, "fish": ZSH, "desk": DESK}, SHELL)

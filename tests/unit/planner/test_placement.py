@@ -149,6 +149,9 @@ exports.url = {{ value = "u", lifecycle = "static" }}
     row = f.row(made, "circular-placement")
     assert "one:main" in row.message
     assert "two:main" in row.message
+    assert 'or let what one reads of the other be read from anywhere: access = "routable"' in (
+        row.resolution
+    )
     assert made.entries == {}
 
 
@@ -172,7 +175,15 @@ def test_a_floor_above_the_members_is_a_warning() -> None:
     fleet = SIX + solo("{ count = 2 }") + "floor.main = 3\n"
     row = f.row(f.plan_of(fleet, MODULES), "unhealthy-floor")
     assert (row.severity, row.subject) == ("warning", "solo:main")
+    assert "2 members" in row.message
     assert f.rows(f.plan_of(fleet.replace("= 3", "= 2"), MODULES)) == []
+
+
+def test_a_floor_of_a_role_that_stands_nowhere_says_so() -> None:
+    """Nothing of it could be stopped."""
+    fleet = SIX + solo("{ count = 0 }") + "floor.main = 1\n"
+    row = f.row(f.plan_of(fleet, MODULES), "unhealthy-floor")
+    assert row.message.endswith("it has no members: it stands on no machine")
 
 
 @pytest.mark.parametrize(
