@@ -149,7 +149,7 @@ class World:
 
 
 async def all_of(events) -> list[messages.Event]:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         return [event async for event in events]
 
 
