@@ -23,6 +23,10 @@ KILLS = os.environ.get("KEYPLANE_KILLS", "")
 SEED = int(os.environ.get("KEYPLANE_KILLS_SEED", "1"))
 HOOK = Path(__file__).with_name("boundaries")
 
+SPARE = 6
+"""More than are tried: how often something is done hangs on who was quicker, as reports are written
+together, and the last of a kind may not be come to."""
+
 MOST_S = 90.0
 """What a check spends here, however slow its machine is; some 20 kills where that is idle."""
 
@@ -114,18 +118,21 @@ def chosen(tried: Tried, part: str, most: int) -> list[tuple[str, Boundary]]:
     every = [(text, each) for text in "ab" for each in tried.boundaries[part, text]]
     if KILLS == "all":
         return every
-    most = int(KILLS or most)
-    return random.Random(f"{SEED} {part}").sample(every, min(most, len(every)))
+    return random.Random(f"{SEED} {part}").sample(every, min(most + SPARE, len(every)))
 
 
-def cut(tried: Tried, part: str, at: list[tuple[str, Boundary]], victim: str) -> int:
-    """Apply with a kill at each boundary; how many of them were come to."""
+def cut(tried: Tried, part: str, most: int, victim: str) -> int:
+    """Apply with a kill at each of some boundaries; how many of them were come to."""
+    most = int(KILLS) if KILLS.isdecimal() else most
+    at = chosen(tried, part, most)
     rng = random.Random(SEED)
     rng.shuffle(at)
     left = {text: [each for towards, each in at if towards == text] for text in "ab"}
     reached = 0
     while left["a"] or left["b"]:
         if reached and not KILLS and time.monotonic() > tried.until:
+            break
+        if reached >= most and KILLS != "all":
             break
         tried.go()
         mine = left[tried.text]
@@ -189,19 +196,19 @@ def check(tried: Tried, said: str, before: dict[str, int], *, may_restart: bool)
 
 def test_the_agent_is_killed_at_a_boundary(tried: Tried) -> None:
     """It goes on where it was: what was started is not started again, and nothing is left over."""
-    assert cut(tried, "agent-alpha", chosen(tried, "agent-alpha", 8), "self") > 0
+    assert cut(tried, "agent-alpha", 8, "self") > 0
 
 
 def test_the_controller_is_killed_at_a_boundary(tried: Tried) -> None:
     """Its next life goes on with the rollout, or nothing of it was begun."""
-    assert cut(tried, "controller", chosen(tried, "controller", 4), "self") > 0
+    assert cut(tried, "controller", 4, "self") > 0
 
 
 def test_the_bus_is_killed_at_a_boundary(tried: Tried) -> None:
-    assert cut(tried, "controller", chosen(tried, "controller", 1), "bus") > 0
-    assert cut(tried, "agent-alpha", chosen(tried, "agent-alpha", 1), "bus") > 0
+    assert cut(tried, "controller", 1, "bus") > 0
+    assert cut(tried, "agent-alpha", 1, "bus") > 0
 
 
 def test_the_shims_are_killed_at_a_boundary(tried: Tried) -> None:
     """What they ran is started anew, once."""
-    assert cut(tried, "agent-alpha", chosen(tried, "agent-alpha", 2), "shims") > 0
+    assert cut(tried, "agent-alpha", 2, "shims") > 0
