@@ -12,7 +12,7 @@ from tests.e2e.fleet import Fleet, running, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-HOLD = "20s"
+HOLD = "30s"
 """Longer than it takes to see that a fact has flipped, and that it is back."""
 
 FLEET = """

@@ -66,7 +66,7 @@ def walk_through(page: str, directory: Path) -> int:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=120,
+            timeout=300,
         )
         assert ran.returncode == 0, f"{command}\n{ran.stdout}"
         return BUSY.sub("", ran.stdout)
@@ -93,7 +93,7 @@ def walk_through(page: str, directory: Path) -> int:
             env=environment,
             capture_output=True,
             check=False,
-            timeout=120,
+            timeout=300,
         )
         network.close()
     return ran
