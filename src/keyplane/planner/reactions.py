@@ -70,9 +70,8 @@ def _paths_in(dropped: Mapping[tuple[str, ...], Json], role: str) -> frozenset[s
     for place, written in dropped.items():
         if place[:3] == units[: len(place)]:
             for inner in _REFERENCE.findall(json.dumps(written, ensure_ascii=False)):
-                root, _, rest = inner.partition(".")
-                slot, *_, export = rest.split(".")
-                found.add(f"{slot}.{export}" if root == "results" else inner)
+                root, *path = inner.split(".")
+                found.add(f"{path[0]}.{path[-1]}" if root == "results" else inner)
     return frozenset(found)
 
 

@@ -169,6 +169,25 @@ def test_what_is_nowhere_is_still_told():
     ]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "${secrets.admin}",
+        "${results.db}",
+        "${results.}",
+        "${results.db.a.b.c}",
+        "${secrets.}",
+        "${",
+    ],
+)
+def test_of_a_unit(said: str):
+    """Whatever stands in one that could not be read."""
+    web = WEB.replace('["web", "${settings.slots}"', f'["web", "{said}"').replace(
+        'kind    = "process"', 'kind    = "daemon"'
+    )
+    assert found(web=web) == [("wrong-type", "modules/web/module.toml")]
+
+
 def test_a_reaction_is_unused_if_no_broken_unit_reads_its_value():
     """Only where the value stands in what could not be read, nothing is said."""
     web = WEB.replace('command      = ["tidy"]', "command      = 5").replace(
