@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from keyplane.documents.evaluation import EvaluationRequest, EvaluationResult
+from keyplane.planner import PlanRequest, plan
 from tests.unit.documents.fleet_files import read
 
 MODULE: dict[str, Any] = {
@@ -40,7 +42,7 @@ MODULE: dict[str, Any] = {
                 "u": {
                     "kind": "process",
                     "command": ["x"],
-                    "env": {"A": 1},
+                    "env": {"A": 1, "B": "${results.db.dsn}", "C": "${secrets.s}"},
                     "configData": {"/a": {"text": "x"}, "/b": {"file": "b"}},
                     "health": {"http": "x", "interval": "1s"},
                     "reload": {"signal": "HUP"},
@@ -62,6 +64,7 @@ MODULE: dict[str, Any] = {
             "seats": {"s": {"verbs": {"v": {"command": ["x"]}}}},
             "zone": {"name": "a", "listen": "b"},
             "reads": ["a:b/c"],
+            "secrets": {"s": {"length": 8}},
         }
     },
     "policy": {"upgrade": "first", "settle": "1s"},
@@ -144,12 +147,22 @@ def broken(draw: st.DrawFn, tree: dict[str, Any]) -> str:
     return json.dumps(tree)
 
 
+def nothing_computed(request: EvaluationRequest) -> EvaluationResult:
+    raise AssertionError(request.role)
+
+
 @settings(max_examples=300, deadline=None)
 @given(module=broken(MODULE), fleet=broken(FLEET), facts=broken(FACTS))
+@example(
+    module=json.dumps(replaced(MODULE, ("roles", "main", "units", "u", "kind"), "daemon")),
+    fleet=json.dumps(FLEET),
+    facts=json.dumps(FACTS),
+)
 def test_no_document_raises(module: str, fleet: str, facts: str):
     """Trouble is rows, each on a file that is there, and reading twice says the same.
 
-    Nothing is left out of a file that has no row: planning says nothing more of that.
+    Nothing is left out of a file that has no row: planning says nothing more of that, and comes
+    to a plan whatever was left out.
     """
     files = {
         "fleet.json": fleet,
@@ -163,3 +176,5 @@ def test_no_document_raises(module: str, fleet: str, facts: str):
     assert {row.subject for row in documents.diagnostics} <= files.keys()
     assert documents.dropped.keys() <= {row.subject for row in documents.diagnostics}
     assert documents == read(files_read)
+    made = plan(PlanRequest(documents=documents, evaluate=nothing_computed)).plan
+    assert set(documents.diagnostics) <= set(made.diagnostics)
