@@ -51,11 +51,13 @@ def check_floors(draft: Draft) -> None:
         floor = instance.floor.get(assignment.role_name, 0) if instance is not None else 0
         members = len(assignment.machines)
         placement = assignment.placement
-        unread = placement is not None and any(
+        if placement is None or floor <= members:
+            continue
+        unread = (
             draft.is_dropped(draft.fleet.file, "machines", machine)
             for machine in placement.machines or ()
         )
-        if placement is not None and floor > members and not unread:
+        if not any(unread):
             draft.rows.add(
                 "unhealthy-floor",
                 assignment.id,
