@@ -55,7 +55,7 @@ from keyplane.parts import (
     rollouts,
 )
 from keyplane.ports import fact_order
-from keyplane.rollout import deadlines, failing, gate, machine, reckoning, volumes, waves
+from keyplane.rollout import deadlines, failing, gate, machine, reckoning, refuges, volumes, waves
 from keyplane.rollout import permits as rollout_permits
 from keyplane.rollout.state import Phase, encode
 from keyplane.rollout.transitions import Turn
@@ -359,6 +359,10 @@ def takes_nothing_back(patch: Patch) -> None:
     patch.setattr(failing, "is_to_return", lambda state, troubles: False)
 
 
+def goes_back_to_what_failed(patch: Patch) -> None:
+    patch.setattr(refuges, "left", lambda state, base, unproven: {})
+
+
 def takes_one_step_back(patch: Patch) -> None:
     patch.setitem(machine.TRANSITIONS, (Phase.RETURNING, Turn.RETURNED), Phase.ROLLED_BACK)
 
@@ -578,6 +582,7 @@ MUTANTS: dict[Callable[[Patch], None], str] = {
     restarts_any_number: "no more members of a role restart at once than may",
     watches_no_first_machine: "a first machine is watched for its settle time",
     takes_nothing_back: "what fails goes back where its policy says so",
+    goes_back_to_what_failed: "nothing goes back to what was never well",
     takes_one_step_back: "what was rolled back is declared as before",
     believes_older_reports: "a rollout that is done has done what it says",
     tells_half: "the end of a rollout says what was sent, what never was, and why",
@@ -626,7 +631,7 @@ def find(mutant: Callable[[Patch], None], seeds: Sequence[int], jobs: int) -> ru
 
 def ranges(hint: int) -> Iterator[range]:
     """Where one is looked for: first among seeds of the kind that found it before."""
-    kinds = [0, run.WITH_VALUES, run.WITH_FACTS, run.WITH_SETS]
+    kinds = [0, run.WITH_VALUES, run.WITH_FACTS, run.WITH_SETS, run.WITH_MISTAKES]
     kinds.sort(key=lambda first: not first <= hint < first + run.WITH_VALUES)
     return (range(first, first + SEEDS) for first in kinds)
 

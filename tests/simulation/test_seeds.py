@@ -26,6 +26,7 @@ def seeds() -> list[int]:
             (run.WITH_VALUES, SEEDS // 5),
             (run.WITH_FACTS, SEEDS // 12),
             (run.WITH_SETS, SEEDS // 12),
+            (run.WITH_MISTAKES, SEEDS // 12),
         )
         for seed in range(first, first + count)
     )

@@ -1,7 +1,8 @@
 """The collection: which archives of the store nothing names any more, and letting them go.
 
-Held is what a kept generation, a machine's last declaration or a backup names. A sweep looks at what is held
-before it lets anything go, is bounded, and takes nothing that Keyplane did not record making.
+Held is what a kept generation, the latest rollout, a machine's last declaration or a backup names.
+A sweep looks at what is held before it lets anything go, is bounded, and takes nothing that
+Keyplane did not record making.
 """
 
 import asyncio
@@ -16,8 +17,10 @@ from keyplane.parts.controller import Controller
 from keyplane.parts.offering import Offering
 from keyplane.ports.clock import Clock
 from keyplane.ports.errors import PortError
-from keyplane.ports.inventory import Inventory, StoredPlan
+from keyplane.ports.inventory import Inventory, StoredPlan, StoredRollout
 from keyplane.ports.store import ArtifactShelf, Holding
+from keyplane.rollout import state as states
+from keyplane.rollout.planned import Planned
 
 log = Journal(__name__.removeprefix("keyplane."))
 
@@ -112,6 +115,10 @@ class Collecting:
             machines |= {split_entry(entry)[2] for entry in plan.entries}
             for digest in _of_plan(plan):
                 held.setdefault(digest, set()).add(f"generation {kept.generation[7:19]}")
+        # It goes back to these if it fails, and so may the next one.
+        if (latest := await self._inventory.rollout()) is not None:
+            for digest in _of_rollout(latest):
+                held.setdefault(digest, set()).add(f"rollout {latest.number}")
         for machine in sorted(machines):
             declaration = await self._offering.last(machine)
             for digest in () if declaration is None else _of_declaration(declaration):
@@ -146,7 +153,20 @@ class Collecting:
 
 def _of_plan(stored: StoredPlan) -> Iterator[Digest]:
     for planned in stored.entries.values():
-        yield from map(Digest, planned.entry.artifacts.values())
+        yield from _of_entry(planned)
+
+
+def _of_rollout(latest: StoredRollout) -> Iterator[Digest]:
+    state = states.decode(latest.state)
+    for planned in latest.base.values():
+        yield from _of_entry(planned)
+    for refuge in () if state is None else state.refuges.values():
+        if refuge.planned is not None:
+            yield from _of_entry(refuge.planned)
+
+
+def _of_entry(planned: Planned) -> Iterator[Digest]:
+    yield from map(Digest, planned.entry.artifacts.values())
 
 
 def _of_declaration(declaration: Declaration) -> Iterator[Digest]:

@@ -62,7 +62,8 @@ class Committing:
         assert fleet is not None, "a plan without error rows has a fleet"
         await self.leaving.committing(fleet, base)
         # Before anybody is offered what needs it; what is no longer needed ends with the rollout.
-        await self.permit(declaring_values.rights(base.entries, planned.entries))
+        rights = declaring_values.rights(base.entries, base.fled(), planned.entries)
+        await self.permit(rights)
         diff = planned.diff
         moved = {*diff.activate, *diff.deactivate, *diff.reload, *diff.rewire}
         change = Change(

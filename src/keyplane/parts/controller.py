@@ -380,7 +380,8 @@ class Controller:
             try:
                 target = await self._inventory.target()
                 base = await self._rolling.declared.base(target)
-                plans = [base.entries] if target is None else [base.entries, target.entries]
+                plans = [base.entries, base.fled()]
+                plans += [] if target is None else [target.entries]
                 await self._permit(declaring_values.rights(*plans))
             except (PortError, OSError) as error:
                 log.warning("rights on the bus were not renewed", cause=str(error))

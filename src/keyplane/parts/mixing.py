@@ -45,9 +45,13 @@ class Checked:
 
 
 def unsendable(
-    error: UnsoundError | UnofferableError, machines: Sequence[MachineName], now_ms: int
+    error: UnsoundError | UnofferableError,
+    machines: Sequence[MachineName],
+    now_ms: int,
+    *,
+    fled: bool,
 ) -> Unsendable:
-    """No time mends it: the rollout ends here."""
+    """No time mends it: the rollout ends here, or goes on without its refuges."""
     if isinstance(error, UnofferableError):
         troubles = [Trouble(machine=error.machine, lack=Lack.OFFER, said=str(error))]
     else:
@@ -60,4 +64,4 @@ def unsendable(
             )
             for row in error.rows
         ]
-    return Unsendable(troubles=tuple(troubles), now_ms=now_ms)
+    return Unsendable(troubles=tuple(troubles), now_ms=now_ms, fled=fled)

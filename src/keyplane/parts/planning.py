@@ -22,7 +22,10 @@ from keyplane.ports.inventory import PlannedEntry, StoredPlan
 from keyplane.ports.store import Pack
 from keyplane.rollout import declaring, policies
 from keyplane.rollout.permits import Guard, Guards
+from keyplane.rollout.planned import MixedEntry
 from keyplane.rollout.policies import Rules
+from keyplane.rollout.refuge import Refuge
+from keyplane.rollout.refuges import Refuges
 
 _NO_FLEET = Diagnostic(
     code="unreadable",
@@ -40,6 +43,8 @@ class Sent:
 
     rollout: int
     steps: int
+    back: tuple[int, int] | None = None
+    """On its way back: in which step, and with how many refuges."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +59,17 @@ class Base:
     """Of grants that no plan has."""
     unproven: tuple[EntryId, ...] = ()
     """What was sent and not seen well since."""
+    refuges: Refuges = field(default_factory=dict[EntryId, Refuge])
+    """What of these to go back to, instead of what is declared."""
     guards: Guards = field(default_factory=dict[str, Guard])
     """What keeps some members of a role up, by role."""
     seen: Sent | None = None
     """What this was worked out from; None before the first rollout."""
+
+    def fled(self) -> dict[EntryId, MixedEntry]:
+        """What is declared no more, and may be gone back to."""
+        found = ((entry, refuge.planned) for entry, refuge in self.refuges.items())
+        return {entry: planned for entry, planned in found if planned is not None}
 
     def as_plan(self) -> Plan | None:
         if self.plan is None:

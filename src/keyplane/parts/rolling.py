@@ -35,7 +35,7 @@ from keyplane.ports.inventory import (
     StoredRollout,
     TargetMovedError,
 )
-from keyplane.rollout import deadlines, machine, reckoning
+from keyplane.rollout import deadlines, machine, reckoning, returning
 from keyplane.rollout import state as rollout_state
 from keyplane.rollout.outcome import Outcome
 from keyplane.rollout.policies import Terms
@@ -369,7 +369,8 @@ class Rolling:
             except (mixing.UnsoundError, UnofferableError) as error:
                 self._pending.popleft()
                 log.warning("the step cannot be sent", rollout=self._number, problem=str(error))
-                return [*events, mixing.unsendable(error, effect.machines, self._now_ms())]
+                now, fled = self._now_ms(), returning.without(self._state) is not None
+                return [*events, mixing.unsendable(error, effect.machines, now, fled=fled)]
             self._pending.popleft()
             self._problem = ""
             now = self._now_ms()

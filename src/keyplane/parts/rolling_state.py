@@ -10,7 +10,15 @@ from keyplane.parts import freezing, held, telling
 from keyplane.parts.planning import Base, Sent
 from keyplane.ports.errors import TransientError
 from keyplane.ports.inventory import Inventory, PlannedEntry, StoredPlan, StoredRollout
-from keyplane.rollout import machine, mixture, progress, reckoning, withheld
+from keyplane.rollout import (
+    machine,
+    mixture,
+    progress,
+    reckoning,
+    refuges,
+    returning,
+    withheld,
+)
 from keyplane.rollout import state as rollout_state
 from keyplane.rollout.mixture import Mixture
 from keyplane.rollout.policies import TOGETHER, Rule, Terms
@@ -43,6 +51,7 @@ def first_state(
         target_edges=() if is_lost else stored.plan.edges,
         reports=reports,
         unproven=base.unproven,
+        fled=base.refuges,
         terms=terms,
     )
 
@@ -54,14 +63,23 @@ def base(target: StoredPlan | None, latest: StoredRollout | None) -> Base:
     if not is_of(latest, target):
         raise changed_meanwhile()
     state = None if latest is None else rollout_state.decode(latest.state)
-    if latest is None or state is None or state.sent == len(state.steps):
-        unproven = () if state is None else machine.unproven(state)
+    if latest is None or state is None:
+        return Base(
+            entries=target.entries,
+            edges=target.plan.edges,
+            plan=target.plan,
+            seen=seen(latest, state),
+        )
+    unproven = machine.unproven(state)
+    fled = refuges.left(state, latest.base, unproven)
+    if state.sent == len(state.steps):
         return Base(
             entries=target.entries,
             edges=target.plan.edges,
             plan=target.plan,
             unproven=unproven,
-            guards={} if state is None else state.guards,
+            refuges=fled,
+            guards=state.guards,
             seen=seen(latest, state),
         )
     declared = mixed(state, latest.base, target)
@@ -74,7 +92,8 @@ def base(target: StoredPlan | None, latest: StoredRollout | None) -> Base:
         plan=target.plan,
         contents=declared.contents,
         guards=state.guards,
-        unproven=machine.unproven(state),
+        unproven=unproven,
+        refuges=fled,
         seen=seen(latest, state),
     )
 
@@ -139,7 +158,10 @@ async def end_overtaken(inventory: Inventory, number: int, now_ms: int) -> None:
 def seen(latest: StoredRollout | None, state: State | None) -> Sent | None:
     if latest is None:
         return None
-    return Sent(rollout=latest.number, steps=0 if state is None else state.sent)
+    if state is None:
+        return Sent(rollout=latest.number, steps=0)
+    back = (state.step, len(state.refuges)) if state.back else None
+    return Sent(rollout=latest.number, steps=state.sent, back=back)
 
 
 async def terms(inventory: Inventory, given: Terms, target: StoredPlan) -> Terms:
@@ -160,7 +182,8 @@ async def now_sent(inventory: Inventory) -> Sent | None:
 
 
 def mixed(state: State, base: Mapping[EntryId, PlannedEntry], target: StoredPlan) -> Mixture:
-    made = mixture.mix(base, target.entries, state.steps, state.sent, target.contents)
+    back = returning.reached(state)
+    made = mixture.mix(base, target.entries, state.steps, state.sent, target.contents, back)
     return replace(made, guards=state.guards)
 
 

@@ -15,7 +15,7 @@ from keyplane.model.declaration import (
     UnitState,
 )
 from keyplane.model.names import EntryId, MachineName, split_entry
-from keyplane.rollout import data
+from keyplane.rollout import data, returning
 from keyplane.rollout.outcome import Lack, Trouble
 from keyplane.rollout.state import State
 from keyplane.rollout.steps import Work
@@ -144,8 +144,8 @@ def _failed_to_return(state: State, machine: MachineName) -> tuple[Trouble, ...]
         for entry in _waited(state, state.steps[state.step].work(machine))
         if (said := report.entries.get(entry)) is not None
         and said.state is EntryState.FAILED
-        and said.key == state.former.get(entry)
-        and not _was_ill(state, entry)
+        and said.key == returning.key(state, entry)
+        and not was_ill(state, entry)
         for row in _entry_troubles(entry, said, Lack.SUCCESS)
     )
 
@@ -225,7 +225,8 @@ def machine_lacks(state: State, machine: MachineName) -> tuple[Trouble, ...]:
 
 def _waited(state: State, work: Work) -> tuple[EntryId, ...]:
     if state.back:
-        return (*work.rekeyed, *work.live, *work.removed, *work.yielded)
+        fled = (entry for entry in work.awaited if entry in state.refuges)
+        return (*work.rekeyed, *work.live, *fled, *work.removed, *work.yielded)
     return (
         *work.rekeyed,
         *work.live,
@@ -258,7 +259,7 @@ def _entry_lacks(state: State, entry: EntryId, report: Report) -> tuple[Trouble,
     if state.back and data.is_still_given(state, entry, said):
         text = f"{entry} does not go on with its data yet."
         return (_of_entry(entry, Lack.SETTLING, text, None),)
-    wanted = (state.former if state.back else state.keys).get(entry)
+    wanted = returning.key(state, entry) if state.back else state.keys.get(entry)
     if wanted is None:
         if said is None:
             return ()
@@ -267,7 +268,7 @@ def _entry_lacks(state: State, entry: EntryId, report: Report) -> tuple[Trouble,
     if said is None or said.key != wanted:
         text = f"{entry} is not what it was declared to be."
         return (_of_entry(entry, Lack.SETTLING, text, None),)
-    if is_sound(said) or (state.back and _was_ill(state, entry)):
+    if is_sound(said) or (state.back and was_ill(state, entry)):
         return ()
     return tuple(_entry_troubles(entry, said, Lack.HEALTH))
 
@@ -277,8 +278,10 @@ def _refused(state: State, entry: EntryId) -> Trouble:
     return _of_entry(entry, Lack.SETTLING, said, None)
 
 
-def _was_ill(state: State, entry: EntryId) -> bool:
+def was_ill(state: State, entry: EntryId) -> bool:
     """What was not well before need not be so to be as it was."""
+    if entry in state.refuges:
+        return state.refuges[entry].was_ill
     report = state.before.get(split_entry(entry)[2])
     said = None if report is None else report.entries.get(entry)
     return said is None or not is_sound(said)

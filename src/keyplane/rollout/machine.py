@@ -21,6 +21,8 @@ from keyplane.rollout import (
     permits,
     policies,
     reckoning,
+    refuges,
+    returning,
     taking_in,
     tiers,
     waves,
@@ -28,6 +30,7 @@ from keyplane.rollout import (
 from keyplane.rollout.outcome import Trouble
 from keyplane.rollout.planned import Planned
 from keyplane.rollout.policies import Terms
+from keyplane.rollout.refuges import Refuges
 from keyplane.rollout.state import (
     Effect,
     Event,
@@ -44,6 +47,7 @@ from keyplane.rollout.state import (
     Unsendable,
     without_logs,
 )
+from keyplane.rollout.steps import Step
 from keyplane.rollout.transitions import TRANSITIONS, Turn
 
 DEADLINE_MS = 120_000
@@ -64,19 +68,23 @@ def begin(  # noqa: PLR0913  # both ends of the difference, and how the machines
     target_edges: Sequence[Edge],
     reports: Mapping[MachineName, Report],
     unproven: Collection[EntryId] = (),
+    fled: Refuges | None = None,
     terms: Terms | None = None,
     deadline_ms: int = DEADLINE_MS,
 ) -> State:
     """A rollout from what is declared now to the target. Nothing happens before `Started`.
 
-    `unproven` are those of the rollout before this one, if it did not come to its end.
+    `unproven` are those of the rollout before this one, if it did not come to its end, and `fled`
+    is what of these has a refuge.
     """
     terms = terms or Terms()
     recorded = policies.recorded(base, target, terms)
     guarded = permits.guards(terms.rules, {*base, *target})
     down = permits.down(guarded, base, reports)
-    steps = waves.waves(
-        tiers.tiers(
+    fled = refuges.usable(fled or {}, base, base_edges, terms.transfers)
+
+    def ordered(fled: Refuges) -> tuple[Step, ...]:
+        return tiers.tiers(
             base,
             base_edges,
             target,
@@ -84,7 +92,14 @@ def begin(  # noqa: PLR0913  # both ends of the difference, and how the machines
             {*unproven, *terms.transfers.takes},
             recorded=recorded,
             gives=terms.transfers.gives,
-        ),
+            refuges=fled,
+        )
+
+    layers = ordered(fled)
+    if fled and _cost(layers) > _cost(plain := ordered({})):
+        fled, layers = {}, plain  # nobody does without anything for a way back that may not be gone
+    steps = waves.waves(
+        layers,
         base_edges,
         target_edges,
         target,
@@ -109,6 +124,7 @@ def begin(  # noqa: PLR0913  # both ends of the difference, and how the machines
         edges=tuple(edge for edge in base_edges if edge.consumer in leaving),
         keys={entry: Digest(target[entry].entry.key) for entry in sorted(concerned)},
         former={e: Digest(base[e].entry.key) for e in sorted(leaving | concerned) if e in base},
+        refuges=fled,
         gives=terms.transfers.gives,
         takes=terms.transfers.takes,
         returns=frozenset(name for name, rule in terms.rules.items() if rule.rolls_back),
@@ -133,11 +149,20 @@ def begin(  # noqa: PLR0913  # both ends of the difference, and how the machines
     )
 
 
+def _cost(steps: Sequence[Step]) -> int:
+    return sum(len(step.remarks) + len(step.gaps) for step in steps)
+
+
 def step(state: State, event: Event) -> tuple[State, tuple[Effect, ...]]:
     """The state after an event, and what is asked for by it."""
     if not state.phase.is_open:
         again = isinstance(event, Started)
         return state, (Finish(outcome=reckoning.outcome(state)),) if again else ()
+    if isinstance(event, Unsendable) and event.fled:
+        # What was before the rollout can be had, if what was before another one cannot.
+        if (kept := returning.without(state)) is None:
+            return state, ()
+        return (less := replace(state, refuges=kept)), (_offer(less),)
     before, is_begun = (state.phase, state.step), state.started_ms is not None
     state = _noted(taking_in.take_in(state, event), event)
     while state.phase.is_open:
@@ -156,7 +181,9 @@ def step(state: State, event: Event) -> tuple[State, tuple[Effect, ...]]:
 
 def edges(state: State, target_edges: Sequence[Edge]) -> tuple[Edge, ...]:
     """Of the mixture that is declared now: the base's edges for what was not sent yet."""
-    return mixture.mix_edges(state.edges, target_edges, state.steps, state.sent)
+    made = mixture.mix_edges(state.edges, target_edges, state.steps, state.sent)
+    back = returning.reached(state)
+    return returning.edges(state, made, back) if back else made
 
 
 def unproven(state: State) -> tuple[EntryId, ...]:
@@ -166,19 +193,24 @@ def unproven(state: State) -> tuple[EntryId, ...]:
     """
     if not state.steps:
         return ()
+    back = returning.reached(state)
     found = {entry for machine in state.left for entry in gate.left_open(state, machine)}
-    # What was to be another version, and is still the one that was not seen well before.
-    unsent = (entry for step in state.steps[state.sent :] for entry in (*step.changed, *step.live))
-    found.update(entry for entry in unsent if entry in state.unproven)
+    # What was to be another version, or to go, and is still the one that was not seen well before.
+    unsent = (
+        entry
+        for step in state.steps[state.sent :]
+        for entry in (*step.changed, *step.live, *step.removed)
+    )
+    found.update(entry for entry in unsent if entry in state.unproven and entry not in back)
     if state.phase is Phase.DONE:
         # What is held was not come to, and with it whatever of it was only waited for.
         found.update(entry for step in state.steps[state.asked :] for entry in step.awaited)
         return tuple(sorted(found))
     if state.back:
-        awaited = {entry for step in state.steps for entry in step.awaited}
-        present = state.steps[state.step]
-        asked = () if state.phase is Phase.ROLLED_BACK else (*present.switched, *present.removed)
-        return tuple(sorted({*awaited, *(e for e in (*asked, *found) if e in state.former)}))
+        awaited = {entry for step in state.steps for entry in step.awaited} - back.keys()
+        asked = () if state.phase is Phase.ROLLED_BACK else returning.entries(state)
+        late = returning.unpassed(state)
+        return tuple(sorted({*awaited, *late, *(e for e in (*asked, *found) if e in state.former)}))
     if state.sent > state.step:
         found.update(state.steps[state.step].switched)
     found.update(entry for step in state.steps[state.step :] for entry in step.awaited)
@@ -228,7 +260,8 @@ def _turn_by_progress(state: State, now_ms: int) -> Turn | None:
         case Phase.SETTLING if now_ms >= state.well_ms + present.settle_ms:
             return Turn.PASSED
         case Phase.RETURNING if is_well:
-            return Turn.RETURNED if state.step else Turn.ALL_RETURNED
+            is_all = returning.next_step(state) is None
+            return Turn.ALL_RETURNED if is_all else Turn.RETURNED
         case _:
             return None
 
@@ -277,9 +310,12 @@ def _turned(state: State, turn: Turn, event: Event) -> State:
         case Turn.RECALLED:
             troubles = failing.why(state, event)
             back = replace(state, phase=phase, back=True, troubles=troubles, paused="")
-            return beginning.at(replace(back, furthest=state.sent), state.step, now_ms)
+            first = returning.first_step(state)
+            return beginning.at(replace(back, furthest=state.sent), first, now_ms)
         case Turn.RETURNED:
-            return beginning.at(replace(state, phase=phase), state.step - 1, now_ms)
+            index = returning.next_step(state)
+            assert index is not None
+            return beginning.at(replace(state, phase=phase), index, now_ms)
         case Turn.WELL:
             return replace(state, phase=phase, well_ms=now_ms)
         case Turn.OFFERED | Turn.UNWELL | Turn.HELD_UP:

@@ -12,6 +12,7 @@ from keyplane.model.plan import Edge
 from keyplane.rollout import grants
 from keyplane.rollout.permits import Guard, Guards
 from keyplane.rollout.planned import MixedEntry, Planned
+from keyplane.rollout.refuge import Refuge
 from keyplane.rollout.steps import Step
 
 
@@ -36,14 +37,18 @@ class Mixture:
         return found
 
 
-def mix(
+def mix(  # noqa: PLR0913, PLR0917  # both ends, and how far it is between them
     base: Mapping[EntryId, Planned],
     target: Mapping[EntryId, Planned],
     steps: Sequence[Step],
     sent: int,
     contents: Mapping[Digest, bytes],
+    back: Mapping[EntryId, Refuge] | None = None,
 ) -> Mixture:
-    """The mixture once so many steps were sent; `contents` has the grants of both plans."""
+    """The mixture once so many steps were sent; `contents` has the grants of both plans.
+
+    Those of `back` are what their refuges say.
+    """
     entries: dict[EntryId, Planned] = dict(target)
     for step in steps[sent:]:
         for entry in step.activated:
@@ -55,6 +60,10 @@ def mix(
     switched = {entry for step in steps[:sent] for entry in step.switched}
     for entry in sorted(waiting & switched):
         entries[entry] = _widened(base[entry], target[entry], contents, made)
+    for entry, refuge in (back or {}).items():
+        entries.pop(entry, None)
+        if refuge.planned is not None:
+            entries[entry] = refuge.planned
     return Mixture(entries=entries, contents=made)
 
 

@@ -13,6 +13,7 @@ from keyplane.model.names import EntryId, MachineName, split_entry
 from keyplane.model.plan import Edge
 from keyplane.rollout import claims
 from keyplane.rollout.planned import Planned, same_declared
+from keyplane.rollout.refuge import Refuge
 from keyplane.rollout.volumes import Give
 
 
@@ -58,8 +59,10 @@ def orders(  # noqa: PLR0913, PLR0917  # both ends of the difference, and what i
     target_edges: Sequence[Edge],
     unproven: Collection[EntryId],
     gives: Mapping[EntryId, Give],
+    refuges: Mapping[EntryId, Refuge],
 ) -> tuple[list[Node], list[Before]]:
     """All that happens, and all that should be kept of its order, each sorted."""
+    used = [*base_edges, *(edge for refuge in refuges.values() for edge in refuge.edges)]
     nodes = _nodes(base, base_edges, target, target_edges)
     for entry in unproven:
         if entry in base and entry in target and same_declared(base[entry], target[entry]):
@@ -67,9 +70,9 @@ def orders(  # noqa: PLR0913, PLR0917  # both ends of the difference, and what i
     found = sorted(
         {
             *_by_providers(nodes, target_edges),
-            *_by_removals(nodes, base_edges, target_edges, _regranted(base, target)),
+            *_by_removals(nodes, used, target_edges, _regranted(base, target)),
             *_by_moves(nodes, base, target),
-            *_by_conflicts(nodes, base, target),
+            *_by_conflicts(nodes, base, target, refuges),
             *_by_data(nodes, gives),
         }
     )
@@ -176,6 +179,7 @@ def _by_conflicts(
     nodes: Mapping[EntryId, Node],
     base: Mapping[EntryId, Planned],
     target: Mapping[EntryId, Planned],
+    refuges: Mapping[EntryId, Refuge],
 ) -> Iterable[Before]:
     """What two entries of one machine cannot both have goes from the one before to the other."""
     freed: dict[tuple[MachineName, str], list[EntryId]] = {}
@@ -185,7 +189,12 @@ def _by_conflicts(
         old = claims.claims(base[entry]) if entry in base else frozenset[str]()
         new = claims.claims(target[entry]) if entry in target else frozenset[str]()
         machine = split_entry(entry)[2]
-        for claim in old - new:
+        refuge = refuges.get(entry)
+        if refuge is not None and refuge.planned is not None:
+            fled = claims.claims(refuge.planned)
+        else:
+            fled = frozenset[str]()
+        for claim in (old | fled) - new:
             freed.setdefault((machine, claim), []).append(entry)
         if node.act is Act.SWITCH:
             wanted[entry] = new - old

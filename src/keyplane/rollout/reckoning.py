@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from keyplane.model.declaration import EntryReport, EntryState, Report, UnitReport, UnitState
 from keyplane.model.names import EntryId, MachineName, UnitName, split_entry
-from keyplane.rollout import gate
+from keyplane.rollout import gate, returning
 from keyplane.rollout.outcome import EntryFate, Fate, Outcome, Result
 from keyplane.rollout.state import Phase, State
 
@@ -62,12 +62,22 @@ def _why_unsent(state: State, result: Result) -> str:
         case Result.STOPPED:
             return f"it was stopped: {state.stopped}"
         case Result.ROLLED_BACK:
-            return f"what failed was taken back, and all that was sent before it{_ill(state)}"
+            said = "what failed was taken back, and all that was sent before it"
+            return f"{said}{_fled(state)}{_ill(state)}"
         case Result.ROLLBACK_FAILED:
             return "something failed, and could not be taken back in full"
         case _:
             where = f"step {state.step + 1} of {state.asked} failed"
             return f"{where}, and nothing was sent after it"
+
+
+def _fled(state: State) -> str:
+    """What is not as this rollout found it, but as an earlier one did."""
+    fled = sorted(returning.reached(state))
+    if not fled:
+        return ""
+    more = f" and {len(fled) - 1} more" if len(fled) > 1 else ""
+    return f"; {fled[0]}{more} to what was before an earlier rollout that nobody saw well"
 
 
 def _ill(state: State) -> str:

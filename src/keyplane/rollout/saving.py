@@ -11,7 +11,10 @@ import msgspec
 from keyplane.model.names import MachineName
 from keyplane.rollout.state import VERSION, Seen, State
 
-_STEADY = ("before", "edges", "former", "gives", "guards", "keys", "steps", "takes", "unproven")
+_STEADY = (
+    *("before", "edges", "former", "gives", "guards", "keys", "refuges", "steps", "takes"),
+    "unproven",
+)
 """What a rollout mostly ends with as it began."""
 _FIELDS = tuple(field.name for field in fields(State))
 

@@ -16,6 +16,7 @@ from keyplane.model.plan import Edge
 from keyplane.rollout.outcome import Outcome, Trouble
 from keyplane.rollout.permits import Guard
 from keyplane.rollout.policies import Pace
+from keyplane.rollout.refuge import Refuge
 from keyplane.rollout.steps import Step
 from keyplane.rollout.volumes import Give
 
@@ -89,6 +90,9 @@ class State:
     """In the target, of every entry of a step that is in it."""
     former: Mapping[EntryId, Digest] = field(default_factory=dict[EntryId, Digest])
     """The same in the base."""
+    refuges: Mapping[EntryId, Refuge] = field(default_factory=dict[EntryId, Refuge])
+    """What some of its base go back to instead: an earlier rollout sent what the base has of them,
+    and nobody saw that well."""
     gives: Mapping[EntryId, Give] = field(default_factory=dict[EntryId, Give])
     """Who gives its data away, to whom and under which number."""
     takes: Mapping[EntryId, int] = field(default_factory=dict[EntryId, int])
@@ -106,7 +110,8 @@ class State:
     back: bool = False
     """Its machines are asked for what was before, or were when it ended."""
     furthest: int = 0
-    """How many steps had been sent when it turned back."""
+    """How many steps had been sent when it turned back. It may go back from a later one: see
+    `returning`."""
     named: frozenset[MachineName] = frozenset()
     """Machines that a person named: they are sent what is else only recorded."""
     unnamed: Mapping[MachineName, str] = field(default_factory=dict[MachineName, str])
@@ -162,7 +167,9 @@ class State:
         """
         if self.started_ms is None or not self.steps:
             return 0
-        if self.phase is Phase.PAUSED or self.back:
+        if self.back:
+            return min(self.step, self.furthest)
+        if self.phase is Phase.PAUSED:
             return self.step
         return self.step + 1 if self.phase.is_open or self.offered else self.step
 
@@ -225,6 +232,8 @@ class Unsendable:
 
     troubles: tuple[Trouble, ...]
     now_ms: int
+    fled: bool = False
+    """With refuges, without which it may be in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from keyplane.model.plan import Edge
 from keyplane.rollout import graph, orders
 from keyplane.rollout.orders import Act, Before, Node, Why
 from keyplane.rollout.planned import Planned
+from keyplane.rollout.refuge import Refuge
 from keyplane.rollout.steps import Gap, Hold, Step
 from keyplane.rollout.volumes import Give
 
@@ -25,16 +26,20 @@ def tiers(  # noqa: PLR0913  # both ends of the difference, and what is special 
     *,
     recorded: Mapping[EntryId, str] | None = None,
     gives: Mapping[EntryId, Give] | None = None,
+    refuges: Mapping[EntryId, Refuge] | None = None,
 ) -> tuple[Step, ...]:
     """The steps from base to target; none if every machine is declared alike by both.
 
     Entries that an earlier rollout sent and did not see well are `unproven`: they have a place
     in the order like those that change. Those that are only `recorded`, be they to switch or to go,
     and all that has to come after one of them, are in steps of their own behind all others, which
-    are held. Those of `gives` stop first, and give their data to who takes over.
+    are held. Those of `gives` stop first, and give their data to who takes over. What an entry
+    of `refuges` would go back to counts like what it is.
     """
     gives = gives or {}
-    nodes, wanted = orders.orders(base, base_edges, target, target_edges, unproven, gives)
+    nodes, wanted = orders.orders(
+        base, base_edges, target, target_edges, unproven, gives, refuges or {}
+    )
     kept, gaps = _without_contradictions(nodes, wanted)
     layers = graph.layers(nodes, _arrows(kept))
     recorded = recorded or {}

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from keyplane.model.names import EntryId, MachineName
-from keyplane.rollout import gate
+from keyplane.rollout import gate, returning
 from keyplane.rollout.state import Phase, State
 
 
@@ -43,9 +43,10 @@ def _standing(
         lacks = gate.machine_lacks(state, machine)
         return ("waits" if lacks else "done"), entries, "; ".join(row.said for row in lacks)
     failed = [row.said for row in state.troubles if row.machine == machine]
-    if index >= state.ever_sent:
+    is_left = state.back and (index > state.step or state.phase is Phase.ROLLED_BACK)
+    if index >= state.ever_sent and not (is_left and returning.is_fled(state, index)):
         return ("next" if state.phase.is_open and not state.back else "unsent"), entries, ""
-    if state.back and (index > state.step or state.phase is Phase.ROLLED_BACK):
+    if is_left:
         return "returned", entries, "; ".join(failed)
     if machine in state.lost & state.absent:
         return "skipped", entries, f"{machine} will not be back"

@@ -12,6 +12,10 @@ from keyplane.parts.collecting import Collecting
 from keyplane.parts.offering import Offering
 from keyplane.ports import ordering
 from keyplane.ports.inventory import StoredPlan
+from keyplane.rollout import machine
+from keyplane.rollout import state as states
+from keyplane.rollout.planned import MixedEntry
+from keyplane.rollout.refuge import Refuge
 from keyplane.testing.bus import MemoryBus, MemoryControllerBus
 from keyplane.testing.clock import ManualClock
 from keyplane.testing.inventory import MemoryInventory
@@ -74,3 +78,35 @@ async def test_the_archive_of_the_twenty_first_generation_goes() -> None:
         ("ana", "collection", {"archives": 1}),
     ]
     assert len(store.archives) == ordering.GENERATIONS_KEPT
+
+
+async def test_what_the_latest_rollout_may_go_back_to_stays() -> None:
+    """Be it older than all kept generations: its base, and what was before an earlier rollout."""
+    inventory, store, clock = MemoryInventory(), MemoryStore(), ManualClock()
+    collecting = Collecting(
+        inventory=inventory,
+        offering=Offering(
+            inventory=inventory,
+            bus=MemoryControllerBus(MemoryBus()),
+            clock=clock,
+            key=nacl.signing.SigningKey.generate(),
+        ),
+        shelf=store,
+        controller=SimpleNamespace(work=asyncio.Lock()),  # type: ignore[arg-type]
+        clock=clock,
+    )
+    for number in range(4):
+        store.archives[archive(number)], store.made[archive(number)] = b"", number
+    ((name, former),) = naming(1).entries.items()
+    state = machine.begin(base={}, base_edges=[], target={}, target_edges=[], reports={})
+    fled = Refuge(planned=MixedEntry(entry=former.entry))
+    await inventory.commit(
+        naming(3),
+        parent=None,
+        rollout=states.encode(replace(state, refuges={name: fled})),
+        base=naming(2).entries,
+        who="ana",
+        at_ms=1,
+    )
+    looked = await collecting.look()
+    assert [each.digest for each in looked.archives if each.goes] == [archive(0)]

@@ -52,6 +52,8 @@ class Fleet:
     """Of a fleet that hangs on facts."""
     has_sets: bool = False
     """It has farms."""
+    has_mistakes: bool = False
+    """It is often edited by people who fail to mend what fails."""
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -176,6 +178,22 @@ class Fleet:
         for instance, each in self._sorted():
             left = tuple(machine for machine in each.machines if machine != name)
             self.instances[instance] = replace(each, machines=left)
+
+    def err(self, chance: Chance) -> str:
+        """What fails, or another thing that fails in its place; it asks to go back."""
+        failing = [name for name, each in self._sorted() if each.defect]
+        again = failing if failing and chance.happens(0.7) else sorted(self.instances)
+        each = self.instances[chance.pick(again)]
+        defects = [defect for defect in ("exit", "missing") if defect != each.defect]
+        self.instances[each.name] = replace(
+            each,
+            version=each.version + 1,
+            defect=chance.pick(defects),
+            upgrade=chance.pick(("first", "together")),
+            deadline="",
+            rolls_back=chance.happens(0.7),
+        )
+        return f"sets what fails of {each.name}"
 
     def edit_reading(self, chance: Chance) -> str:
         """Another pace of all machines, or another contract of one app."""

@@ -61,11 +61,13 @@ class Happenings:
         }
         if world.fleet.has_sets:
             kinds = {**kinds, self.placers.word: 16, self._hang: 4, self._process_ends: 3}
+        if world.fleet.has_mistakes:
+            kinds = {**kinds, people.errs: 20}
         often = self._chance.between(0.2, 1.0)
         self._kinds = {
             kind: weight
             for kind, weight in kinds.items()
-            if kind == people.edits or self._chance.happens(often)
+            if kind in (people.edits, people.errs) or self._chance.happens(often)
         }
 
     def happen(self) -> None:

@@ -35,6 +35,13 @@ class People:
         self._world.apply()
         return ""
 
+    def errs(self) -> str:
+        """Somebody applies what fails."""
+        if self._world.fleet.instances:
+            self._world.log("person", f"edits: {self._world.fleet.err(self._chance)}")
+            self._world.apply()
+        return ""
+
     def at_a_machine(self) -> str:
         """Somebody stops or starts an entry where it runs."""
         machine = self._world.machines[self._chance.pick(list(self._world.machines))]

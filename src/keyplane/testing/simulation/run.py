@@ -21,6 +21,8 @@ WITH_FACTS = 2_000_000
 WITH_SETS = 3_000_000
 """From this seed on there are also sets of which some have to stay up, and machines that are
 cordoned, drained and removed."""
+WITH_MISTAKES = 4_000_000
+"""From this seed on people often apply what fails, and what fails again to mend it; no sets then."""
 VALUES = 1 << 32
 FACTS = 1 << 33
 """Beside a run's own seed, so that what is drawn of dynamic values or of facts shifts no other draw."""
@@ -70,9 +72,10 @@ async def _run(seed: int) -> Outcome:
         chance,
         Chance(seed + VALUES),
         Chance(seed + FACTS),
-        has_values=WITH_VALUES <= seed < WITH_FACTS or seed >= WITH_SETS,
+        has_values=WITH_VALUES <= seed < WITH_FACTS or WITH_SETS <= seed < WITH_MISTAKES,
         has_facts=WITH_FACTS <= seed < WITH_SETS,
-        has_sets=seed >= WITH_SETS,
+        has_sets=WITH_SETS <= seed < WITH_MISTAKES,
+        has_mistakes=seed >= WITH_MISTAKES,
     )
     story = asyncio.ensure_future(_story(world))
     broken = asyncio.ensure_future(world.watch.is_broken.wait())

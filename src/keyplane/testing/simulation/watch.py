@@ -255,7 +255,11 @@ class Watch(MachineWatch):
     def _is_of_the_two(
         self, declaration: Declaration, target: StoredPlan, rollout: StoredRollout
     ) -> None:
+        state = rollout_state.decode(rollout.state)
+        is_back = state is not None and state.back
         for entry, declared in declaration.entries.items():
+            if is_back and self._rollouts.was_well(entry, declared.key):
+                continue  # as it was before a rollout that this one took over from
             ends = [each.get(entry) for each in (target.entries, rollout.base)]
             planned = [each.entry for each in ends if each is not None]
             digests = {name: unit.digest for name, unit in declared.units.items()}

@@ -12,7 +12,7 @@ from typing import Any
 from keyplane.model.declaration import Declaration, EntryState, OfferNumber, Report
 from keyplane.model.names import Digest, EntryId, MachineName, split_entry
 from keyplane.ports.inventory import StoredPlan, StoredRollout
-from keyplane.rollout import reckoning
+from keyplane.rollout import gate, reckoning
 from keyplane.rollout.outcome import Outcome
 from keyplane.rollout.state import Phase, State
 
@@ -77,6 +77,10 @@ class RolloutWatch:
         self._now = now
         self._told = ended
         self._run: _Run | None = None
+        self._well: dict[EntryId, dict[Digest, None]] = {}
+        """What was ever reported well."""
+        self._passed_over: dict[EntryId, None] = {}
+        """Sent to machines that a rollout went on without, and not well since: others may need it."""
         self._ended: dict[int, Phase] = {}
 
     def begun(
@@ -121,6 +125,8 @@ class RolloutWatch:
         if run is None or number != run.number:
             return
         run.state = state
+        off = (entry for entry in run.sent if split_entry(entry)[2] in state.left)
+        self._passed_over.update(dict.fromkeys(off))
         if state.phase.is_open or ended is not None:
             return
         outcome = reckoning.outcome(state)
@@ -182,7 +188,14 @@ class RolloutWatch:
                     f"{entry} is sent {watched:.1f} s after {first} was well",
                 )
 
+    def was_well(self, entry: EntryId, key: Digest | None) -> bool:
+        return key in self._well.get(entry, ())
+
     def reported(self, report: Report) -> None:
+        for entry, said in report.entries.items():
+            if gate.is_sound(said):
+                self._well.setdefault(entry, {})[said.key] = None
+                self._passed_over.pop(entry, None)
         run = self._run
         if run is None:
             return
@@ -237,10 +250,21 @@ class RolloutWatch:
 
     def _is_back(self, run: _Run, declared: Mapping[EntryId, Digest]) -> None:
         for entry in run.sent:
-            if declared.get(entry) != run.base.get(entry):
+            was, now = run.base.get(entry), declared.get(entry)
+            if entry in run.state.unproven:
+                # An earlier rollout sent it: it goes back to what was before that one.
+                is_better = self._well.get(entry) and entry not in self._passed_over
+                if now == was and is_better and not self.was_well(entry, now):
+                    self._fault(
+                        "nothing goes back to what was never well",
+                        f"rollout {run.number}: {entry} is {now}",
+                    )
+                if now is None or self.was_well(entry, now):
+                    continue
+            if now != was:
                 self._fault(
                     "what was rolled back is declared as before",
-                    f"rollout {run.number}: {entry} is {declared.get(entry)}",
+                    f"rollout {run.number}: {entry} is {now}",
                 )
 
     def _may_stay(self, run: _Run, outcome: Outcome) -> None:

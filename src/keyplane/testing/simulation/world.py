@@ -52,6 +52,7 @@ class World:
         has_values: bool,
         has_facts: bool,
         has_sets: bool,
+        has_mistakes: bool,
     ) -> None:
         """`values` draws what there is of dynamic values, and `facts` of facts, if there are any."""
         self.chance = chance
@@ -86,6 +87,7 @@ class World:
             readings=readings,
             needs=Needs(facts) if has_facts else None,
             has_sets=has_sets,
+            has_mistakes=has_mistakes,
         )
         self.text: dict[str, bytes] = {}
         """What was accepted last."""
