@@ -23,10 +23,19 @@ module = "web"
 version = "1"
 [roles.main.listens]
 web = { protocol = "tcp" }
+talk = { protocol = "udp" }
 [roles.main.units.serve]
 kind = "process"
 command = ["python3", "-m", "http.server", "--bind", "${machine.address}", "${alloc.ports.web}"]
 health = { tcp = "${machine.address}:${alloc.ports.web}" }
+[roles.main.units.talk]
+kind = "process"
+command = ["python3", "-c", '''
+import signal, socket, sys
+one = socket.socket(type=socket.SOCK_DGRAM)
+one.bind((sys.argv[1], int(sys.argv[2])))
+signal.pause()
+''', "${machine.address}", "${alloc.ports.talk}"]
 """
 
 
@@ -35,6 +44,11 @@ def write(folder: Path, name: str) -> Path:
     (folder / "fleet.toml").write_text(FLEET.replace("NAME", name))
     (folder / "modules" / "web" / "module.toml").write_text(MODULE)
     return folder
+
+
+def held_udp(fleet: Fleet, port: int) -> bool:
+    pids = [pid for pid, _ in fleet.start_ids().values()]
+    return bool(pids) and f":{port:04X} " in Path(f"/proc/{pids[0]}/net/udp").read_text()
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +72,29 @@ def test_a_fleet_that_would_take_anothers_port_is_refused_before_anything_starts
         if turn == 0:
             first.run("down")
     first.run("up", ".", "--yes")
+
+
+def test_a_port_of_udp_that_another_has_is_refused_too_and_its_number_alone_is_not(
+    first: Fleet, tmp_path: Path
+) -> None:
+    """As before a start: TCP and UDP are two things with one row of numbers."""
+    ports = {name: first.listen("web:main@alpha", name) for name in ("web", "talk")}
+    wait_for(lambda: held_udp(first, ports["talk"]), "the other has its port of UDP")
+    second = Fleet(write(tmp_path / "second", "second"), first.network)
+    listen = f'talk = {{ protocol = "udp", port = {ports["talk"]} }}'
+    second.edit("modules/web/module.toml", 'talk = { protocol = "udp" }', listen)
+    other = 'web = { protocol = "tcp", port = 8099 }'
+    second.edit("modules/web/module.toml", 'web = { protocol = "tcp" }', other)
+    err = second.run("up", ".", "--yes", exit_status=1).err
+    assert f"port {ports['talk']} of UDP of 127.77.0.1 is held by web:main@alpha" in err
+    assert "port 8099" not in err
+    assert not (second.directory / ".keyplane").exists()
+    swapped = f'talk = {{ protocol = "udp", port = {ports["web"]} }}'
+    second.edit("modules/web/module.toml", listen, swapped)
+    try:
+        second.run("up", ".", "--yes")
+    finally:
+        second.run("down", "--units", exit_status=None)
 
 
 def test_two_fleets_with_addresses_of_their_own_do_not_meet(first: Fleet, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def command(directory: Path, *, yes: bool, no_apply: bool, volumes: dict[str, st
             "`keyplane apply` sends it there",
             f"without {state.root} it is a fleet of its own",
         )
-    _refuse_clashes(list(neighbours.clashes(state, found.plan, machines)))
+    _refuse_clashes(list(neighbours.clashes(state, found.plan, text.documents, machines)))
     first = not state.controller.is_dir()
     was_up = embedded.is_up(state)
     click.echo(
@@ -121,7 +121,7 @@ def _refuse_clashes(found: list[neighbours.Clash]) -> None:
         return
     for each in found:
         faults.tell(
-            f"port {each.port} of {each.address} is held by {each.entry} of the fleet in "
+            f"{each.port} of {each.address} is held by {each.entry} of the fleet in "
             f"{each.fleet}, and machines.{each.machine} of this fleet has the same address"
         )
     machine, address = found[0].machine, found[0].address

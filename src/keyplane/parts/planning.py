@@ -263,12 +263,13 @@ def _entries(
         for path, content in result.grants.get(entry, {}).items():
             digest = Digest("sha256-" + hashlib.sha256(content).hexdigest())
             grants[path], contents[digest] = digest, content
-        udp = _udp(documents, EntryId(entry), planned) if planned.listens else ()
+        udp = udp_listens(documents, EntryId(entry), planned) if planned.listens else ()
         entries[EntryId(entry)] = PlannedEntry(entry=planned, grants=grants, udp=udp)
     return entries, contents
 
 
-def _udp(documents: Documents, entry: EntryId, planned: Entry) -> tuple[str, ...]:
+def udp_listens(documents: Documents, entry: EntryId, planned: Entry) -> tuple[str, ...]:
+    """Names of those of its listens that are of UDP."""
     listens = documents.modules[ModuleName(planned.module)].roles[split_entry(entry)[1]].listens
     return tuple(name for name in sorted(planned.listens) if listens[name].protocol == "udp")
 

@@ -62,9 +62,11 @@ def answers(
     return f"port {port} answers, but is held by {_named(each, holders)}"
 
 
-def marked(ports: Collection[int], address: str | None) -> Iterator[tuple[int, Path]]:
+def marked(
+    ports: Collection[int], address: str | None, protocol: Protocol
+) -> Iterator[tuple[int, Path]]:
     """Each of the ports that units of local machines hold there, with the run directory of one."""
-    for each in at(ports, address):
+    for each in at(ports, address, protocol) if ports else ():
         marks = (_mark(pid) for pid in _holders(each.inode))
         mark = next((mark for mark in marks if mark is not None), None)
         if mark is not None:

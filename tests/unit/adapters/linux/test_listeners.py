@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from keyplane.adapters.linux import listeners
+from keyplane.adapters.linux import listeners, socket_tables
 from keyplane.adapters.linux.processes import LinuxProcesses
 from keyplane.adapters.linux.state_root import StateRoot
 from keyplane.model.declaration import Health
@@ -160,12 +160,12 @@ async def test_a_unit_is_where_its_fleet_was_moved_to(
     """It is known by its run directory, as that stands by now; also one that was removed."""
     await processes.start(listening(free))
     await until(lambda: listeners.at((free,), HOST))
-    [(port, mark)] = listeners.marked((free,), HOST)
+    [(port, mark)] = listeners.marked((free,), HOST, socket_tables.TCP)
     assert (port, mark.parent.parent.parent) == (free, state.run)
     moved = state.path.with_name("moved")
     state.path.rename(moved)
     try:
-        assert next(listeners.marked((free,), HOST)) == (
+        assert next(listeners.marked((free,), HOST, socket_tables.TCP)) == (
             free, moved / mark.relative_to(state.path),
         )  # fmt: skip
     finally:
