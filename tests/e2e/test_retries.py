@@ -136,5 +136,24 @@ def test_one_that_is_open_is_stopped_before_it_is_closed(retries: Retries) -> No
     assert f"rollout {number}" not in fleet.run("status", exit_status=1).out
 
 
+def test_a_path_that_cannot_be_had_fails_again_with_its_next_try(retries: Retries) -> None:
+    """Applied once more with nothing mended, and not at the deadline; mended, it is done."""
+    fleet = retries.fleet
+    there = fleet.directory / ".keyplane" / "machines" / "a" / "root" / "etc" / "note"
+    there.parent.mkdir(parents=True, exist_ok=True)
+    there.write_text("theirs")
+    wanted = '[roles.main.resources.note]\ntype = "file"\npath = "/etc/note"\ntext = "ours"\n'
+    fleet.edit("modules/web/module.toml", "[roles.main.units", f"{wanted}[roles.main.units")
+    fleet.edit("modules/web/module.toml", 'settle = "100ms"', 'settle = "100ms"\ndeadline = "1h"')
+    for _ in range(2):
+        end = fleet.apply(exit_status=1)
+        assert "not ours" in str(end["failures"])
+        assert there.read_text() == "theirs"
+    there.unlink()
+    retries.edit("six")  # it is tried at once
+    assert fleet.apply()["outcome"] == "done"
+    assert there.read_text() == "ours"
+
+
 def audited(fleet: Fleet) -> list[dict[str, Any]]:
     return fleet.run("audit", "--json").json

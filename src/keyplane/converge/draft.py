@@ -42,6 +42,10 @@ class Standing:
     """What waits for the permit is a reaction alone: it runs on, on values that are wrong."""
     given: str = ""
     """Why nothing of it runs, and is not to: its data is elsewhere."""
+    refused: bool = False
+    """One of the failures is by what was seen at a path: nothing is tried while it stands there."""
+    stuck: bool = False
+    """It failed before its units were looked at."""
 
     def blame(self, what: str, retry: Retry | None) -> None:
         """An effect that failed, and is tried again."""
@@ -69,6 +73,10 @@ class Draft:
         self.asked = state.asked
         self.volumes = dict(state.ledger.volumes)
         self.copies = dict(state.ledger.copies)
+        self.tried: set[EntryId] = set()
+        """Of whose paths or archives something was tried just now, and failed."""
+        self.seen_anew = False
+        """All paths were just looked at."""
         self.look = False
         """Something has to be observed before more can be decided."""
         self.paths = dict(state.ledger.paths)

@@ -126,7 +126,7 @@ def _observed(draft: Draft, event: events.Observed) -> Iterable[EntryId]:
     going = {e.digest for e in draft.in_flight.values() if isinstance(e, effects.LetGo)}
     draft.artifacts = event.artifacts - going
     processes.observed(draft, event.processes, event.tails)
-    draft.looked = True
+    draft.looked = draft.seen_anew = True
     forgotten = [
         name
         for name, retry in draft.retries.items()
@@ -205,14 +205,20 @@ def _failed(draft: Draft, event: events.EffectFailed) -> Iterable[EntryId]:
         return (spec.entry,)
     draft.failed(effect, event.cause, permanent=event.permanent)
     match effect:
-        case effects.Fetch() | effects.LetGo():
+        case effects.Fetch(digest=digest):
+            wanted = draft.state.wanted.items()
+            draft.tried.update(e for e, each in wanted if digest in wanting.archives(each))
+            return draft.state.wanted
+        case effects.LetGo():
             return draft.state.wanted
         case effects.RemovePath(path=path):
+            draft.tried.update(_around(draft, effect))
             owned = draft.paths.get(path)
             if owned is not None and owned.spec.kind is Kind.DIRECTORY and event.permanent:
                 draft.disown(path)  # what others have put something into is theirs now
             return _around(draft, effect)
         case effects.WriteFile() | effects.MakeDirectory() | effects.UnpackArchive():
+            draft.tried.update(_around(draft, effect))
             paths.failed(draft, effect.path)
             return _around(draft, effect)
         case effects.StopProcess(entry=entry) | effects.ForgetProcess(entry=entry):

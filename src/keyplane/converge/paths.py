@@ -172,6 +172,7 @@ def _converge_path(
             return True
         case Act.REFUSE:
             standing.failures.append(f"{path}: {verdict.why}")
+            standing.refused = True
             return False
         case Act.CLEAR:
             if verdict.why:
@@ -199,6 +200,7 @@ def _converge_path(
 def _await_look(draft: Draft, path: str, standing: Standing) -> None:
     if path in draft.unseen:
         standing.failures.append(about(path, draft.unseen[path]))
+        standing.refused = True
     else:
         draft.look = standing.pending = True
 

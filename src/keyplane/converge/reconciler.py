@@ -36,6 +36,7 @@ def reconcile(draft: Draft, entry: EntryId, *, of_units: bool) -> None:
             ground = units.Ground(in_place=True, tidy=True)
             if not (of_units and draft.live(entry).in_place):
                 ground = _converge_paths(draft, entry, declared, standing)
+            standing.stuck = bool(standing.failures)
             units.converge(draft, entry, declared, standing, ground)
         else:
             draft.remember_declared(entry, declared.declared)

@@ -71,7 +71,16 @@ def of_entry(
         drift=drifting.told(draft, entry),
         member=serving.member(draft, entry),
         volumes=volumes.told(draft, entry, wanted),
+        tries=_tries(draft, entry, standing),
     )
+
+
+def _tries(draft: Draft, entry: EntryId, standing: Standing) -> int:
+    if not standing.stuck:
+        return 0
+    said = draft.live(entry).report
+    is_again = entry in draft.tried or (standing.refused and draft.seen_anew)
+    return max(1, (0 if said is None else said.tries) + is_again)
 
 
 def _cause(standing: Standing) -> str | None:

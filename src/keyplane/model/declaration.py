@@ -294,6 +294,9 @@ class EntryReport:
     """None if it is not guarded."""
     volumes: VolumesReport | None = None
     """None where nobody ever gave an order on its volumes."""
+    tries: int = 0
+    """How often what it failed by was tried or looked at, where that is a path or an archive; by
+    this life of its agent. 0 if it is none, or nobody tells."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

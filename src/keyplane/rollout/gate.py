@@ -114,7 +114,7 @@ def _is_new(state: State, entry: EntryId, said: EntryReport) -> bool:
     machine = split_entry(entry)[2]
     report = state.before.get(machine)
     before = None if report is None else report.entries.get(entry)
-    if before is None or before.state is not EntryState.FAILED:
+    if before is None or before.state is not EntryState.FAILED or said.tries != before.tries:
         return True
     heard_ms = state.seen[machine].heard_ms
     belated = heard_ms is None or heard_ms < (state.started_ms or 0) + BELATED_MS
@@ -128,7 +128,7 @@ def _is_new(state: State, entry: EntryId, said: EntryReport) -> bool:
             continue
         if former is None or _tries(unit) != _tries(former):
             return True
-    return not said.units
+    return not said.units and not said.tries  # an agent that tells of no tries
 
 
 def _tries(unit: UnitReport) -> tuple[object, ...]:

@@ -76,6 +76,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     drift: tuple[Drift, ...] = ()
     member: Member | None = None
     volumes: Volumes | None = None
+    tries: int = 0
 
 
 class Occurrence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -76,6 +76,21 @@ def test_a_file_that_was_there_before_is_refused_by_name_and_holds_its_entry_alo
     assert world.report().state is EntryState.HEALTHY
 
 
+def test_how_often_it_was_refused_is_told() -> None:
+    """With each look at all that there is, and none of it while nothing is looked at."""
+    world = World("a")
+    world.host.files.put("/etc/motd", b"theirs")
+    world.offer({WEB: entry(files={"/etc/motd": "a"}), DB: entry(files={"/etc/other": "a"})})
+    assert (world.report().tries, world.report(DB).tries) == (1, 0)
+    world.run(20_000)
+    assert world.report().tries == 1
+    world.run(20_000)
+    assert world.report().tries == 2
+    del world.host.files.nodes["/etc/motd"]
+    world.run(40_000)
+    assert (world.report().state, world.report().tries) == (EntryState.HEALTHY, 0)
+
+
 def test_what_was_refused_is_not_removed_with_the_entry() -> None:
     world = World("a")
     world.host.files.put("/etc/motd", b"theirs")

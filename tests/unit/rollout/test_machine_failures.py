@@ -154,13 +154,29 @@ def test_an_entry_that_failed_is_told_with_its_own_cause() -> None:
         said("2", EntryState.FAILED, pid=None, unit_state=UnitState.PENDING),
         cause="/etc/x: a file that is not ours was there before",
     )
-    state = again(blocked)
-    state, _ = run(state, told(report("alpha", 2, 6, a=blocked, b=WELL), 100))
+    state = again(replace(blocked, tries=3))
+    same = told(report("alpha", 2, 6, a=replace(blocked, tries=3), b=WELL), 100)
+    state, _ = run(state, same)
+    assert state.phase is Phase.WAITING
+    tried, effects = run(
+        state, told(report("alpha", 2, 7, a=replace(blocked, tries=4), b=WELL), 200)
+    )
+    assert failed(tried, effects) == ["a:main@alpha"]
     (lacking,) = gate.lacks(state)
     assert lacking.said == f"a:main@alpha is failed: {blocked.cause}"
     state, effects = run(state, Ticked(now_ms=1_000_000))
     assert failed(state, effects) == ["a:main@alpha"]
     assert outcome_of(effects).troubles == (lacking,)
+
+
+def test_a_path_is_tried_anew_before_it_has_failed_again() -> None:
+    """Also of an entry with no unit; an agent that tells of no tries is not waited for."""
+    bare = replace(said("2", EntryState.FAILED), units={}, tries=1)
+    state = again(bare)
+    assert state.phase is Phase.WAITING
+    state, _ = run(state, told(report("alpha", 2, 6, a=replace(bare, tries=2), b=WELL), 100))
+    assert state.phase is Phase.FAILED
+    assert again(replace(bare, tries=0)).phase is Phase.FAILED
 
 
 def test_what_is_never_tried_again_has_failed_at_once() -> None:
