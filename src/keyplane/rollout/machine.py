@@ -107,6 +107,7 @@ def begin(  # noqa: PLR0913  # both ends of the difference, and how the machines
         terms.absent,
         terms.named,
         down,
+        permits.asking(guarded, base, reports),
     )
     leaving = {
         entry

@@ -94,13 +94,26 @@ def down(
     guards: Guards, entries: Iterable[EntryId], reports: Mapping[MachineName, Report]
 ) -> set[EntryId]:
     """Members of these sets that were reported, and not as up."""
-    found: set[EntryId] = set()
+    found = _members(guards, entries, reports)
+    return {entry for entry, member in found if not member.up}
+
+
+def asking(
+    guards: Guards, entries: Iterable[EntryId], reports: Mapping[MachineName, Report]
+) -> set[EntryId]:
+    """Members of these sets that wait for a permit, or have one."""
+    found = _members(guards, entries, reports)
+    return {entry for entry, member in found if member.permit is not None}
+
+
+def _members(
+    guards: Guards, entries: Iterable[EntryId], reports: Mapping[MachineName, Report]
+) -> Iterable[tuple[EntryId, Member]]:
     for entry in entries:
         report = reports.get(split_entry(entry)[2]) if role_of(entry) in guards else None
         said = None if report is None else report.entries.get(entry)
-        if said is not None and said.member is not None and not said.member.up:
-            found.add(entry)
-    return found
+        if said is not None and said.member is not None:
+            yield entry, said.member
 
 
 def otherwise(before: Guards, after: Guards, entries: Iterable[EntryId]) -> set[MachineName]:

@@ -23,18 +23,37 @@ class _Turns:
     """Who goes last, and who first."""
 
     named: Collection[MachineName]
-    down: Collection[EntryId]
+    down: frozenset[EntryId]
+    asking: frozenset[EntryId]
 
-    def late(self, group: Group, step: Step) -> tuple[bool, bool, bool]:
+    def late(self, group: Group, step: Step) -> tuple[int, ...]:
         is_named = any(machine in self.named for machine in group)
         is_awaited = any(step.work(machine).awaited for machine in group)
         failing = [entry for entry in (*step.changed, *step.live) if entry in self.down]
         is_failing = any(split_entry(entry)[2] in group for entry in failing)
-        sets = {_role(entry) for entry in failing if split_entry(entry)[2] not in group}
-        here = {_role(entry) for entry in step.changed if split_entry(entry)[2] in group}
-        # It may not be stopped before one of the others is up again.
-        is_awaited = is_awaited and sets.isdisjoint(here)
-        return not is_named, not is_awaited, not is_failing
+        asking = [entry for entry in step.changed if entry in self.asking]
+        is_asking = any(split_entry(entry)[2] in group for entry in asking)
+        here = (each for each in step.changed if split_entry(each)[2] in group)
+        waits = max((self._waits(each, group, failing, asking) for each in here), default=0)
+        return not is_named, not is_awaited or waits > 0, waits, not is_failing, not is_asking
+
+    def _waits(
+        self,
+        entry: EntryId,
+        group: Group,
+        failing: Collection[EntryId],
+        asking: Collection[EntryId],
+    ) -> int:
+        """Of whom on other machines its stop waits: 0 nobody, 1 who is down, 2 who asks as well."""
+        others = [
+            any(_role(each) == _role(entry) and split_entry(each)[2] not in group for each in kind)
+            for kind in (failing, asking)
+        ]
+        if entry in self.down or not any(others):
+            return 0
+        if entry in self.asking:
+            return int(others[0])
+        return 2
 
 
 @dataclass(slots=True)
@@ -56,18 +75,20 @@ def waves(  # noqa: PLR0913, PLR0917  # both ends of the difference, and how it 
     absent: Collection[MachineName],
     named: Collection[MachineName] = (),
     down: Collection[EntryId] = (),
+    asking: Collection[EntryId] = (),
 ) -> tuple[Step, ...]:
     """The steps, each parted as the policies of its entries say.
 
     Machines that are `absent` come last in each tier: nobody else is to wait for them. Those that
     a person `named` come first, then those on which something was sent before and not seen well: if
     that was the first of its module, nobody follows it yet. After these come those with an entry
-    that is `down`: it is no loss if it is down for longer, and others of its set may have to wait
-    until it is up, whatever else was sent to them before.
+    that is `down`: it is no loss if it is down for longer, and then those with one that is `asking`
+    for its stop: it goes down for what was sent before as soon as it may. Of both sets others may
+    have to wait until they are up: those come later, whatever else is said of them.
     """
     groups = _groups(steps, base_edges, target_edges)
     paces = policies.paces(rules, steps, target)
-    turns = _Turns(named=named, down=frozenset(down))
+    turns = _Turns(named=named, down=frozenset(down), asking=frozenset(asking))
     found: list[Step] = []
     for tier, (step, those) in enumerate(zip(steps, groups, strict=True)):
         whole = replace(step, tier=tier, together=tuple(each for each in those if len(each) > 1))

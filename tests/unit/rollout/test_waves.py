@@ -173,6 +173,35 @@ def test_one_that_is_down_goes_before_those_that_wait_for_it_to_be_up() -> None:
     assert sent(found) == ["c", "a", "b"]
 
 
+def test_one_that_waits_for_its_stop_goes_before_others_are_stopped() -> None:
+    """It has it once the one that is down is up again, and the others would wait for it."""
+    base, target = fleet("1", "abcd"), fleet("2", "abcd")
+    whole = tiers(base, [], target, [])
+    down, asking = [EntryId("web:main@c")], [EntryId("web:main@b")]
+    found = waves(whole, [], [], target, {"web": Rule()}, (), (), down, asking)
+    assert sent(found) == ["c", "b", "a", "d"]
+
+
+def test_one_that_waits_for_its_stop_goes_after_the_one_that_is_down() -> None:
+    """Though something else was sent to its machine before, and not seen well."""
+    rules = {"web": Rule(), "api": Rule()}
+    base = {**fleet("1", "ab"), **fleet("2", "a", "api", module="n")}
+    target = {**fleet("2", "ab"), **fleet("2", "a", "api", module="n")}
+    whole = tiers(base, [], target, [], [EntryId("api:main@a")])
+    down, asking = [EntryId("web:main@b")], [EntryId("web:main@a")]
+    assert sent(waves(whole, [], [], target, rules, (), (), down, asking)) == ["b", "a"]
+
+
+def test_one_that_is_down_waits_with_its_machine_for_another_set() -> None:
+    """On its machine a member of a set is up, of which another waits for its stop."""
+    rules = {"web": Rule(), "api": Rule()}
+    base = {**fleet("1", "ab"), **fleet("1", "a", "api", module="n")}
+    target = {**fleet("2", "ab"), **fleet("2", "a", "api", module="n")}
+    whole = tiers(base, [], target, [])
+    down, asking = [EntryId("api:main@a")], [EntryId("web:main@b")]
+    assert sent(waves(whole, [], [], target, rules, (), (), down, asking)) == ["b", "a"]
+
+
 def test_who_is_named_is_the_first() -> None:
     found = waves(
         tiers(fleet("1", "abcd"), [], fleet("2", "abcd"), []),
