@@ -23,6 +23,7 @@ IDS = [EntryId(f"{instance}:main@{machine}") for instance in "abcd" for machine 
 def sides(draw: st.DrawFn, *, ports: bool, circles: bool) -> Side:
     """A plan: some entries, and edges between them."""
     here = draw(st.lists(st.sampled_from(IDS), unique=True))
+    modules = {instance: draw(st.sampled_from(["m", "n"])) for instance in "abcd"}
     entries: dict[EntryId, Planned] = {}
     for entry in sorted(here):
         config = draw(st.sampled_from(["1", "2"]))
@@ -30,7 +31,7 @@ def sides(draw: st.DrawFn, *, ports: bool, circles: bool) -> Side:
         handover = {"handover": "stop-first"} if ports and draw(st.booleans()) else {}
         entries[entry] = planned(
             draw(st.sampled_from(["1", "2"])),
-            module=draw(st.sampled_from(["m", "n"])),
+            module=modules[entry.partition(":")[0]],
             units={"main": unit("1", config_data={"/c" + entry: digest(config)}, **handover)},
             listens=listens,
             grants={"/g" + entry: digest(draw(st.sampled_from(["1", "2"])))},

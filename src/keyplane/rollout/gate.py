@@ -287,6 +287,13 @@ def was_ill(state: State, entry: EntryId) -> bool:
     return said is None or not is_sound(said)
 
 
+def is_back_well(state: State, entry: EntryId) -> bool:
+    """Whether it is what it was before, and well: it may not have been seen so before."""
+    report = _answer(state, split_entry(entry)[2], settled=True) if state.back else None
+    said = None if report is None else report.entries.get(entry)
+    return said is not None and said.key == state.former.get(entry) and is_sound(said)
+
+
 def is_sound(said: EntryReport) -> bool:
     """An entry in which nothing runs has no health: that it is applied is all there is."""
     if said.state is EntryState.APPLIED:

@@ -202,7 +202,11 @@ def unproven(state: State) -> tuple[EntryId, ...]:
         for step in state.steps[state.sent :]
         for entry in (*step.changed, *step.live, *step.removed)
     )
-    found.update(entry for entry in unsent if entry in state.unproven and entry not in back)
+    found.update(
+        entry
+        for entry in unsent
+        if entry in state.unproven and entry not in back and not gate.is_back_well(state, entry)
+    )
     if state.phase is Phase.DONE:
         # What is held was not come to, and with it whatever of it was only waited for.
         found.update(entry for step in state.steps[state.asked :] for entry in step.awaited)

@@ -186,6 +186,19 @@ def test_what_was_well_by_itself_is_gone_back_to():
     assert kept(ill, "2") == {}
 
 
+def test_what_was_well_once_it_was_back_is_proven():
+    """It was not when the rollout found it; whoever comes next may go back to it."""
+    state = begin("2", "3", {}, web=said("2", EntryState.FAILED))
+    state, _ = run(state, Started(now_ms=0), offered(0, "a", 3, 1), failed("3", 3, 100))
+    back = Offered(step=0, machine=MachineName("a"), offer=offer(4), now_ms=200, back=True)
+    state, _ = run(state, back, told(report("a", 4, 4, web=said("2")), 300))
+    assert (state.phase, rollout.unproven(state)) == (Phase.ROLLED_BACK, ())
+    ill = begin("2", "3", {}, web=said("2", EntryState.FAILED))
+    ill, _ = run(ill, Started(now_ms=0), offered(0, "a", 3, 1), failed("3", 3, 100))
+    ill, _ = run(ill, back, failed("2", 4, 300))
+    assert (ill.phase, rollout.unproven(ill)) == (Phase.ROLLED_BACK, (WEB,))
+
+
 def test_a_refuge_survives_its_controller():
     """It is in what is saved, with its grants and edges."""
     fled = Refuge(

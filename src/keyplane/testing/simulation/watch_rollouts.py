@@ -79,6 +79,9 @@ class RolloutWatch:
         self._run: _Run | None = None
         self._well: dict[EntryId, dict[Digest, None]] = {}
         """What was ever reported well."""
+        self._known: dict[EntryId, dict[Digest, None]] = {}
+        """The same, as far as a controller can know: of what was declared, in an open rollout, since the
+        inventory was restored and since the entry came."""
         self._passed_over: dict[EntryId, None] = {}
         """Sent to machines that a rollout went on without, and not well since: others may need it."""
         self._ended: dict[int, Phase] = {}
@@ -112,6 +115,7 @@ class RolloutWatch:
     def restored(self) -> None:
         self._run = None
         self._ended.clear()
+        self._known.clear()
 
     def saved(self, number: int, state: State, declared: Mapping[EntryId, Digest]) -> None:
         ended = self._ended.get(number)
@@ -127,6 +131,8 @@ class RolloutWatch:
         run.state = state
         off = (entry for entry in run.sent if split_entry(entry)[2] in state.left)
         self._passed_over.update(dict.fromkeys(off))
+        for entry in self._known.keys() - declared.keys():
+            del self._known[entry]
         if state.phase.is_open or ended is not None:
             return
         outcome = reckoning.outcome(state)
@@ -199,6 +205,9 @@ class RolloutWatch:
         run = self._run
         if run is None:
             return
+        for entry, said in report.entries.items() if run.state.phase.is_open else ():
+            if gate.is_sound(said) and said.key in (run.base.get(entry), run.target.get(entry)):
+                self._known.setdefault(entry, {})[said.key] = None
         for entry, (number, _) in run.sent.items():
             if split_entry(entry)[2] != report.machine:
                 continue
@@ -253,7 +262,9 @@ class RolloutWatch:
             was, now = run.base.get(entry), declared.get(entry)
             if entry in run.state.unproven:
                 # An earlier rollout sent it: it goes back to what was before that one.
-                is_better = self._well.get(entry) and entry not in self._passed_over
+                # What this one sent was seen well since: it is nothing to go back to.
+                better = self._known.get(entry, {}).keys() - {run.target.get(entry)}
+                is_better = better and entry not in self._passed_over
                 if now == was and is_better and not self.was_well(entry, now):
                     self._fault(
                         "nothing goes back to what was never well",

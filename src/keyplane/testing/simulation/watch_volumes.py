@@ -48,6 +48,8 @@ class VolumeWatch:
             for step in state.steps:
                 for entry in step.yielded:
                     self._data.pop(_role(entry), None)
+            for entry in state.takes:  # an earlier rollout, which this one took over, had it given
+                self._data.pop(_role(entry), None)
 
     def chosen_empty(self, entry: str) -> None:
         role = _role(EntryId(entry))
