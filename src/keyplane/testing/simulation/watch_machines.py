@@ -268,9 +268,11 @@ class MachineWatch:
             return
         if entry in known.stopped or (known.ledger and entry in known.ledger.stops):
             return
+        if watch_declared.keeps(known.current, key) and self.values.is_due(machine, entry, unit):
+            return
         if not all(watch_declared.keeps(each, key) for each in self._recent(known)):
             self._hands_over(machine, known, key)
-        elif not self.values.is_due(machine, entry, unit):
+        else:
             self.fault(
                 "what did not change keeps its process", f"{entry}/{unit} on {machine} is stopped"
             )

@@ -272,6 +272,8 @@ class World:
                         if files.observe(path).digest != config.digest:
                             return f"{path} of {name} is not as declared"
             report = reports[MachineName(name)].report if MachineName(name) in reports else None
+            if report is None and name not in target.plan.machines:
+                continue  # it was removed while it could be heard: what it said last was forgotten
             if report is None or report.offer != offer.offer or report.settled != offer.offer:
                 return f"{name} is not reported as settled"
             said = report.entries
