@@ -14,6 +14,8 @@ from keyplane.testing.simulation.placers import Placers
 from keyplane.testing.simulation.world import World
 
 DAY_MS = 86_400_000
+CHANGED = b"changed by hand"
+"""Of a file that the agent's ledger has; where that is lost, the file is somebody else's."""
 
 
 class Happenings:
@@ -99,7 +101,7 @@ class Happenings:
             return ""
         path = self._chance.pick(ours)
         if self._chance.happens(0.5):
-            files.put(path, b"changed by hand")
+            files.put(path, CHANGED)
         else:
             del files.nodes[path]
         return f"somebody changes {path} of {machine.name}"
@@ -380,7 +382,8 @@ class Happenings:
             ledger = self._world.watch.ledger(name)
             nodes = machine.ground.memory.files.nodes
             meant = {path for each in self._world.fleet.instances.values() for path in each.paths()}
-            for path in self._world.watch.foreign_paths(name):
+            changed = {path for path in meant & nodes.keys() if nodes[path].content == CHANGED}
+            for path in sorted({*self._world.watch.foreign_paths(name), *changed}):
                 if path in meant and (ledger is None or path not in ledger.paths):
                     nodes.pop(path, None)
                     self._world.watch.foreign(name, path, None)

@@ -268,11 +268,9 @@ class MachineWatch:
             return
         if entry in known.stopped or (known.ledger and entry in known.ledger.stops):
             return
-        if watch_declared.keeps(known.current, key) and self.values.is_due(machine, entry, unit):
-            return
         if not all(watch_declared.keeps(each, key) for each in self._recent(known)):
             self._hands_over(machine, known, key)
-        else:
+        elif not self.values.is_due(machine, entry, unit):
             self.fault(
                 "what did not change keeps its process", f"{entry}/{unit} on {machine} is stopped"
             )
@@ -287,6 +285,8 @@ class MachineWatch:
             return  # that one serves: this one was overtaken before it did
         if not others and watch_declared.took_ports_round(known.current, known.ledger, entry):
             return  # each of them would wait for the others
+        if watch_declared.keeps(known.current, key) and self.values.is_due(machine, entry, unit):
+            return  # it has taken over, and is started anew for a value
         if not any(
             watch_declared.allows_stop(each, key, lambda one: self._is_well(known, one))
             for each in self._recent(known)
