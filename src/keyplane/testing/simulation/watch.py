@@ -242,7 +242,9 @@ class Watch(MachineWatch):
         self._is_of_the_two(declaration, target, rollout)
         if self._at_once:
             self._is_whole(declaration, target)
-        self._keeps_order(declaration, target)
+        state = rollout_state.decode(rollout.state)
+        if state is None or not state.back:  # what goes back may come to be as the target has it
+            self._keeps_order(declaration, target)
         self._rollouts.offered(declaration, self._declared)
         here = f"@{machine}"
         for entry in [each for each in self._declared if each.endswith(here)]:

@@ -62,7 +62,9 @@ class ValuesWatch:
                 self._units[key] = _Seen(unit)
                 continue
             before, seen.engine = seen.engine, unit
-            if unit.turn > before.turn and before.is_up and unit.is_up:
+            # A stop and a start between two saves are no restart, and spend nothing.
+            is_act = unit.acted_ms != before.acted_ms
+            if is_act and unit.turn > before.turn and before.is_up and unit.is_up:
                 self._restarts(key, seen, state, now=now, is_held=is_held)
         here = {(machine, unit.entry, unit.name) for unit in state.units}
         for key in [key for key in self._units if key[0] == machine and key not in here]:
