@@ -20,40 +20,62 @@ Group = tuple[MachineName, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Turns:
-    """Who goes last, and who first."""
+    """Who goes last in a tier, and who first."""
 
+    step: Step
     named: Collection[MachineName]
-    down: frozenset[EntryId]
-    asking: frozenset[EntryId]
+    changed: frozenset[EntryId]
+    failing: Mapping[EntryId, MachineName]
+    asking: Mapping[EntryId, MachineName]
+    failing_of: Mapping[str, Collection[MachineName]]
+    """By role; so is the next."""
+    asking_of: Mapping[str, Collection[MachineName]]
 
-    def late(self, group: Group, step: Step) -> tuple[int, ...]:
+    def late(self, group: Group) -> tuple[int, ...]:
+        works = [self.step.work(machine) for machine in group]
         is_named = any(machine in self.named for machine in group)
-        is_awaited = any(step.work(machine).awaited for machine in group)
-        failing = [entry for entry in (*step.changed, *step.live) if entry in self.down]
-        is_failing = any(split_entry(entry)[2] in group for entry in failing)
-        asking = [entry for entry in step.changed if entry in self.asking]
-        is_asking = any(split_entry(entry)[2] in group for entry in asking)
-        here = (each for each in step.changed if split_entry(each)[2] in group)
-        waits = max((self._waits(each, group, failing, asking) for each in here), default=0)
+        is_awaited = any(work.awaited for work in works)
+        here = [entry for work in works for entry in (*work.rekeyed, *work.live)]
+        is_failing = any(entry in self.failing for entry in here)
+        is_asking = any(entry in self.asking for entry in here)
+        waits = max((self._waits(each, group) for each in here if each in self.changed), default=0)
         return not is_named, not is_awaited or waits > 0, waits, not is_failing, not is_asking
 
-    def _waits(
-        self,
-        entry: EntryId,
-        group: Group,
-        failing: Collection[EntryId],
-        asking: Collection[EntryId],
-    ) -> int:
+    def _waits(self, entry: EntryId, group: Group) -> int:
         """Of whom on other machines its stop waits: 0 nobody, 1 who is down, 2 who asks as well."""
-        others = [
-            any(_role(each) == _role(entry) and split_entry(each)[2] not in group for each in kind)
-            for kind in (failing, asking)
-        ]
-        if entry in self.down or not any(others):
+        if entry in self.failing:
             return 0
-        if entry in self.asking:
-            return int(others[0])
-        return 2
+        role, is_asking = _role(entry), entry in self.asking
+        if any(machine not in group for machine in self.failing_of.get(role, ())):
+            return 1 if is_asking else 2
+        others = () if is_asking else self.asking_of.get(role, ())
+        return 2 if any(machine not in group for machine in others) else 0
+
+
+def _turns(
+    step: Step,
+    named: Collection[MachineName],
+    down: Collection[EntryId],
+    asking: Collection[EntryId],
+) -> _Turns:
+    failing = {e: split_entry(e)[2] for e in (*step.changed, *step.live) if e in down}
+    asks = {e: split_entry(e)[2] for e in step.changed if e in asking}
+    return _Turns(
+        step=step,
+        named=named,
+        changed=frozenset(step.changed),
+        failing=failing,
+        asking=asks,
+        failing_of=_by_role(failing),
+        asking_of=_by_role(asks),
+    )
+
+
+def _by_role(entries: Mapping[EntryId, MachineName]) -> dict[str, list[MachineName]]:
+    found: dict[str, list[MachineName]] = {}
+    for entry, machine in entries.items():
+        found.setdefault(_role(entry), []).append(machine)
+    return found
 
 
 @dataclass(slots=True)
@@ -88,13 +110,15 @@ def waves(  # noqa: PLR0913, PLR0917  # both ends of the difference, and how it 
     """
     groups = _groups(steps, base_edges, target_edges)
     paces = policies.paces(rules, steps, target)
-    turns = _Turns(named=named, down=frozenset(down), asking=frozenset(asking))
+    down, asking = frozenset(down), frozenset(asking)
     found: list[Step] = []
     for tier, (step, those) in enumerate(zip(steps, groups, strict=True)):
         whole = replace(step, tier=tier, together=tuple(each for each in those if len(each) > 1))
 
-        def late(group: Group, whole: Step = whole) -> tuple[object, ...]:
-            return (*turns.late(group, whole), group)
+        turns = _turns(whole, named, down, asking)
+
+        def late(group: Group, turns: _Turns = turns) -> tuple[object, ...]:
+            return (*turns.late(group), group)
 
         found.extend(part(whole, those, paces, absent, late, Counter()))
     return tuple(found)
