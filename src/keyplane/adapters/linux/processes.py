@@ -122,11 +122,13 @@ class LinuxProcesses:
 
     def forget(self, entry: EntryId, unit: UnitName, digest: Digest) -> None:
         run = RunId(entry, unit, digest)
-        directory = self._state.run_directory(run)
-        if run_status.lock_holder(directory) is not None:
+        if self._look(run).running:
             raise HostError(f"{entry}/{unit} runs, so it is not forgotten")
+        directory = self._state.run_directory(run)
         shutil.rmtree(directory, ignore_errors=True)
         limits.drop(directory)
+        # Its shim may be there still, about to go: an end that nobody is to hear of.
+        self._watched.pop(run, None)
         self._told.pop(run, None)
         self._owned.pop(run, None)
         for folder in (directory.parent, directory.parent.parent):

@@ -5,6 +5,8 @@ import os
 import shutil
 import signal
 import socket
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,11 +17,21 @@ from keyplane.adapters.linux.shim_command import Placement
 from keyplane.adapters.linux.spawn import SHIM
 from keyplane.adapters.linux.state_root import RunId, StateRoot
 from keyplane.model.declaration import Reload
+from keyplane.model.names import UnitName
 from keyplane.ports.host import HostError
 
 from .conftest import DIGEST, ENTRY, UNIT, alive, needs_root, shell, spec, until
 
 RUN = RunId(ENTRY, UNIT, DIGEST)
+
+
+LINGERING = """
+import fcntl, sys, time
+file = open(sys.argv[1], "w")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(600)
+"""
 
 
 def shim_of(state: StateRoot) -> int:
@@ -259,6 +271,46 @@ async def test_only_what_ended_is_forgotten(processes: LinuxProcesses, state: St
     assert processes.observe() == ()
     assert list(state.run.iterdir()) == []
     assert processes.tail(ENTRY, UNIT, 1) == ("here",)
+
+
+async def test_what_ended_is_forgotten_although_its_shim_goes_only_now(
+    processes: LinuxProcesses, state: StateRoot
+) -> None:
+    """Its end is told to nobody after that."""
+    await processes.start(shell("exit 3"))
+    end = time.monotonic() + 60
+    while not run_status.read_status(state.run_directory(RUN)).ended:
+        assert time.monotonic() < end
+        time.sleep(0.001)  # the loop does not turn: the shim's end is not heard yet
+    processes.forget(ENTRY, UNIT, DIGEST)
+    assert processes.observe() == ()
+    other = UnitName("other")
+    await processes.start(shell("exit 4", unit=other))
+    async with asyncio.timeout(60):
+        assert (await processes.exited()).unit == other
+
+
+async def test_a_lock_that_outlives_a_recorded_end_keeps_nothing(
+    processes: LinuxProcesses, state: StateRoot
+) -> None:
+    """What `observe` calls ended is forgotten; what it calls running is not."""
+    directory = state.run_directory(RUN)
+    directory.mkdir(parents=True)
+    lingering = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", LINGERING, str(directory / "lock")), stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        assert lingering.stdout is not None
+        assert await lingering.stdout.readline() == b"held\n"
+        (directory / "status").write_text("pid 1\nstart 1\n")
+        with pytest.raises(HostError, match="runs"):
+            processes.forget(ENTRY, UNIT, DIGEST)
+        (directory / "status").write_text("pid 1\nstart 1\nexit 3\n")
+        processes.forget(ENTRY, UNIT, DIGEST)
+        assert processes.observe() == ()
+    finally:
+        lingering.kill()
+        await lingering.wait()
 
 
 async def test_a_reload_is_a_signal_to_the_main_process(processes: LinuxProcesses) -> None:
