@@ -59,6 +59,17 @@ def test_names_say_what_a_thing_is() -> None:
     assert not empty
 
 
+def test_no_end_of_a_task_is_swallowed() -> None:
+    """As `wait_for` does below Python 3.12, where it is cancelled just as what it waits for is done."""
+    found = [
+        f"{tree.name(path)}:{number}: use asyncio.timeout"
+        for path in tree.files(".py", below="src")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if "asyncio.wait_for(" in line
+    ]
+    assert not found
+
+
 def test_nothing_written_here_speaks_of_how_or_where_it_was_written() -> None:
     found = [
         f"{tree.name(path)}:{number}: {what}"

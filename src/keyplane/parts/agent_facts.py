@@ -62,7 +62,8 @@ class Telling:
                 wait_s = LOOK_S if await self._tell() else AGAIN_S
             self._due.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._due.wait()
 
     async def _look(self) -> None:
         gathered = await self._facts.gather()

@@ -253,7 +253,8 @@ class Publishing:
         while True:
             again = False
             try:
-                await asyncio.wait_for(self._due.wait(), max(0.0, due_all - clock()))
+                async with asyncio.timeout_at(due_all):
+                    await self._due.wait()
             except TimeoutError:
                 again = True
             self._due.clear()

@@ -90,7 +90,8 @@ class Following:
         wait_s = REFRESH_S
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._due.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await self._due.wait()
             if self._is_back:
                 self._is_back = False
                 await asyncio.sleep(self._spread() * SPREAD_S)

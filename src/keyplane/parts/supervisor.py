@@ -103,7 +103,8 @@ async def _end(child: asyncio.subprocess.Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         child.terminate()
     try:
-        await asyncio.wait_for(child.wait(), STOP_S)
+        async with asyncio.timeout(STOP_S):
+            await child.wait()
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             child.kill()
@@ -137,6 +138,8 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._parts: dict[str, Part] = {part.name: part for part in (bus, controller)}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
+        """Of agents that are no longer wanted and have not ended yet."""
 
     async def run(self, address: Path, machines: Sequence[str], lock: Path) -> None:
         """Run until told to stop, or TERM; where all state is removed, nothing is kept running.
@@ -190,19 +193,24 @@ class Supervisor:
             self._admit(machines)
         for name in [name for name in self._parts if name.startswith("agent ")]:
             if name not in wanted:
-                self._tasks.pop(name).cancel()
+                self._leave(self._tasks.pop(name))
                 del self._parts[name]
         for name, machine in wanted.items():
             if name not in self._parts:
                 self._parts[name] = self._agent(machine)
                 self._start(name)
 
+    def _leave(self, task: asyncio.Task[None]) -> None:
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+        task.cancel()
+
     async def _end_all(self) -> None:
         """Agents first, the bus last: each may still say what it has to say."""
         bus = self._tasks.pop("bus", None)
         for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await asyncio.gather(*self._tasks.values(), *self._leaving, return_exceptions=True)
         if bus is not None:
             bus.cancel()
             await asyncio.gather(bus, return_exceptions=True)

@@ -6,6 +6,7 @@ import nacl.signing
 
 from keyplane.converge import saved
 from keyplane.model.declaration import NO_OFFER, EntryState, OfferNumber
+from keyplane.parts.agent import Agent
 from keyplane.ports.host import HostBusyError
 from tests.unit.converge.world import DB, SERVER, WEB, digest, entry, unit
 from tests.unit.parts.agent_world import ALPHA, World, in_virtual_time
@@ -158,6 +159,31 @@ def test_people_stop_and_start_an_entry_on_the_machine() -> None:
             assert agent.start_entry(WEB, "ana")
             await asyncio.sleep(2)
             assert world.desk.reports[-1].entries[WEB].state is EntryState.HEALTHY
+
+    in_virtual_time(main)
+
+
+def test_an_end_is_not_missed_for_what_comes_just_then() -> None:
+    """A value, facts or a bus that comes back wake loops that are to end, at any step of that."""
+
+    async def main() -> None:
+        world = World()
+        async with world.served():
+            for turns in range(-8, 9):
+                agent = world.agent()
+                life = asyncio.create_task(agent.run())
+                await asyncio.sleep(20)
+                steps = [life.cancel, lambda agent=agent: come(agent)]
+                for step in steps if turns < 0 else reversed(steps):
+                    step()
+                    for _ in range(abs(turns)):
+                        await asyncio.sleep(0)
+                await asyncio.wait([life], timeout=60)
+                assert life.cancelled(), turns
+
+    def come(agent: Agent) -> None:
+        for waits in (agent._facts, agent._dynamic._following, agent._dynamic._publishing):
+            waits._due.set()
 
     in_virtual_time(main)
 

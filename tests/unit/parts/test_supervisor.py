@@ -15,7 +15,7 @@ import pytest
 
 from keyplane.model.declaration import OfferNumber, Report
 from keyplane.model.names import EntryId, MachineName
-from keyplane.parts import agent_socket, supervisor_client, unix_socket
+from keyplane.parts import agent_socket, supervisor, supervisor_client, unix_socket
 from keyplane.parts.supervisor import Part, Supervisor
 from keyplane.ports.bus import BusServerError
 from keyplane.ports.control import ControlRefusedError
@@ -77,14 +77,16 @@ async def test_a_part_that_cannot_start_says_why_and_is_tried_again(tmp_path: Pa
 class Running:
     """A supervisor of sleepers, and questions to it."""
 
-    def __init__(self, folder: Path, controller: list[str] = SLEEPER) -> None:
+    def __init__(
+        self, folder: Path, controller: list[str] = SLEEPER, agent: list[str] = SLEEPER
+    ) -> None:
         self.path = folder / "run" / "s"
         self.admitted: list[tuple[str, ...]] = []
         self.permitted: list[Mapping[str, Rights]] = []
         self.supervisor = Supervisor(
             bus=part("bus", folder),
             controller=part("controller", folder, controller),
-            agent=lambda machine: part(f"agent {machine}", folder),
+            agent=lambda machine: part(f"agent {machine}", folder, agent),
             admit=lambda machines: self.admitted.append(tuple(machines)),
             permit=self.permitted.append,
         )
@@ -123,6 +125,20 @@ async def test_the_controller_says_which_agents_run(tmp_path: Path) -> None:
     assert "unknown" in (await running.ask({"do": "nonsense"}))["error"]
     await running.stop()
     assert not any(Path(f"/proc/{pid}").exists() for pid in {*before.values(), *after.values()})
+
+
+async def test_an_agent_that_is_not_wanted_any_more_has_ended_once_all_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long it takes: what its supervisor leaves behind nobody looks after."""
+    monkeypatch.setattr(supervisor, "STOP_S", 2.0)
+    stays = ["sh", "-c", f"trap '' TERM; >{tmp_path}/stays; while :; do sleep 0.05; done"]
+    running = Running(tmp_path, agent=stays)
+    before = await running.pids()
+    await until((tmp_path / "stays").exists)
+    await running.ask({"do": "agents", "machines": []})
+    await running.stop()
+    assert not Path(f"/proc/{before['agent alpha']}").exists()
 
 
 async def test_what_is_no_request_ends_its_connection_alone(tmp_path: Path) -> None:
@@ -177,10 +193,11 @@ async def test_a_part_that_ends_again_and_again_is_told_while_it_runs(tmp_path: 
     running = Running(
         tmp_path, ["sh", "-c", f"test -e {tmp_path}/x && sleep 60; >{tmp_path}/x; exit 7"]
     )
-    await until((tmp_path / "x").exists)
-    await running.pids()
-    told = (await running.ask({"do": "parts"}))["controller"]
-    assert (told["pid"] is not None, told["problem"]) == (True, "ended with status 7")
+    async with asyncio.timeout(60):
+        told = {"pid": None, "problem": None}
+        while told["pid"] is None or told["problem"] is None:
+            told = (await running.ask({"do": "parts"}))["controller"]
+    assert told["problem"] == "ended with status 7"
     await running.stop()
 
 

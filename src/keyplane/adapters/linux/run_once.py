@@ -62,7 +62,8 @@ async def output_of(
         timely = await child.wait(timeout_ms / 1000)
         child.signal(signal.SIGUSR1)
         await child.wait(_KILL_MAX_S)
-        output = await asyncio.wait_for(reading, _KILL_MAX_S)
+        async with asyncio.timeout(_KILL_MAX_S):
+            output = await reading
     finally:
         child.signal(signal.SIGUSR1)
         reading.cancel()

@@ -89,7 +89,8 @@ class NatsControllerBus:
                 log.warning("bus.bucket", cause=str(err))
                 wait_s = BUCKET_AGAIN_S
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(wake.wait(), wait_s)
+                async with asyncio.timeout(wait_s):
+                    await wake.wait()
 
     async def close(self) -> None:
         if not self._ended.done():

@@ -220,7 +220,8 @@ class EmbeddedServer:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), STOP_S_MAX)
+            async with asyncio.timeout(STOP_S_MAX):
+                await process.wait()
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
