@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -108,14 +110,26 @@ async def nats_world(root: Path) -> AsyncIterator[NatsWorld]:
         await world.close()
 
 
+HELD = range(30_000, 32_000)
+"""Given out to nobody: not by the bus, by plans, or by the kernel."""
+
+
 @contextlib.contextmanager
 def occupied(port: int | None = None):
     """A port that another process listens at."""
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", port or 0))
-        holder.listen(1)
-        yield holder.getsockname()[1]
+    for each in (port,) if port is not None else random.sample(HELD, len(HELD)):
+        with socket.socket() as holder:
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                holder.bind(("127.0.0.1", each))
+                holder.listen(1)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                if port is None:
+                    continue
+            yield each  # where a port was named, somebody else's may have been quicker
+            return
 
 
 @dataclass

@@ -212,7 +212,7 @@ async def test_a_process_that_got_its_pid_is_left_alone(
     fleet: Fleet, server: EmbeddedServer
 ) -> None:
     """Pids are given anew; what has one that was a server's is somebody else's."""
-    bystander = subprocess.Popen(["/bin/sleep", "60"])
+    bystander = subprocess.Popen(["/bin/sleep", "600"])
     fleet.directory.mkdir(parents=True)
     (fleet.directory / "nats.pid").write_text(str(bystander.pid))
     await server.start(fleet.users)

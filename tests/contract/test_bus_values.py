@@ -12,14 +12,13 @@ import pytest
 from keyplane.adapters.nats import bucket, subjects
 from keyplane.adapters.nats.link import Link
 from keyplane.adapters.nats.permissions import Controller, Machine
-from keyplane.ports.bus import BusRefusedError, BusUnavailableError
-from tests.contract.bus_contract import DEADLINE_S, Desk, until
+from keyplane.ports.bus import BusRefusedError
+from tests.contract.bus_contract import AGAIN_MS, DEADLINE_S, LONG_MS, Desk, until, until_served
 from tests.contract.bus_world import ALPHA, BETA, Fleet, NatsWorld, raw_client
 
 PEER = "vpn:node@alpha/provides/peer/address"
 OTHER = "vpn:node@beta/provides/peer/address"
 HIDDEN = "vault:main@alpha/provides/door/code"
-LONG_MS = 10_000
 
 
 class World(NatsWorld):
@@ -52,14 +51,9 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     )
     try:
         agent = made.agent(ALPHA)
-        async with asyncio.timeout(DEADLINE_S):
-            while True:
-                try:
-                    await agent.values.say(PEER, b"first", only_if_none=False, timeout_ms=LONG_MS)
-                except BusUnavailableError:
-                    await asyncio.sleep(0.02)
-                else:
-                    break
+        await until_served(
+            lambda: agent.values.say(PEER, b"first", only_if_none=False, timeout_ms=AGAIN_MS)
+        )
         yield made
     finally:
         await made.close()
@@ -97,15 +91,8 @@ async def test_what_is_there_already_is_not_written_again(world: World) -> None:
 
 
 async def until_listening(reader, heard: list[bytes]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            try:
-                got = await reader.values.listen([PEER], lambda _, word: heard.append(word))
-            except BusUnavailableError:
-                await asyncio.sleep(0.02)
-            else:
-                assert got == {PEER}
-                return
+    listening = lambda: reader.values.listen([PEER], lambda _, word: heard.append(word))  # noqa: E731
+    assert await until_served(listening) == {PEER}
 
 
 async def test_nobody_says_or_reads_beside_its_own(world: World) -> None:
@@ -164,14 +151,9 @@ async def test_a_store_that_was_deleted_is_made_again_and_filled_by_the_provider
     shutil.rmtree(world.fleet.directory / "store")
     await world.restart()
     provider = world.agent(ALPHA)
-    async with asyncio.timeout(DEADLINE_S):
-        while True:
-            try:
-                await provider.values.say(PEER, b"one", only_if_none=True, timeout_ms=LONG_MS)
-            except BusUnavailableError:
-                await asyncio.sleep(0.02)
-            else:
-                break
+    await until_served(
+        lambda: provider.values.say(PEER, b"one", only_if_none=True, timeout_ms=AGAIN_MS)
+    )
     assert await world.agent(BETA).values.read(PEER, timeout_ms=LONG_MS) == b"one"
 
 

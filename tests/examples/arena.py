@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ARENA = Path(__file__).parents[2] / "examples" / "arena"
-ADDRESS = "127.77.0.1"
+ADDRESS = f"127.79.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+"""Of this process alone: a port that was free there is nobody else's then."""
 SYSTEM = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}  # Debian's own python3, psql and sh
 DEADLINE_S = 60.0  # a busy machine makes a cluster in some ten seconds
 
@@ -96,7 +97,7 @@ class Machine:
                 process.send_signal(signal.SIGTERM)
         for process in self.running:
             try:
-                process.wait(timeout=10)
+                process.wait(timeout=DEADLINE_S)  # who writes into the root has ended then
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -112,7 +113,7 @@ def account(user: str | None) -> dict[str, object]:
 def get(url: str, *, data: bytes | None = None) -> tuple[int, bytes]:
     """Status and body; 0 while nobody listens."""
     try:
-        with urllib.request.urlopen(url, data=data, timeout=10) as answer:
+        with urllib.request.urlopen(url, data=data, timeout=DEADLINE_S) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with contextlib.closing(error):
@@ -147,7 +148,7 @@ def start_database(machine: Machine, *, listen: str) -> None:
         "PG_LISTEN": listen,
         "PG_ADDRESS": ADDRESS,
         "PG_PORT": str(free_port()),
-        "PG_TRUSTED": "127.77.0.0/16 127.0.0.1/32",
+        "PG_TRUSTED": "127.79.0.0/16 127.0.0.1/32",
     }
     machine.directory("/var/lib/keyplane-postgres", owner=owner)
     machine.directory("/run/keyplane-postgres", owner=owner)

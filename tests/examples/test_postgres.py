@@ -51,6 +51,9 @@ def test_names_are_quoted_and_refused_ones_hold_back_nobody_else(database: Machi
 
 def test_a_server_that_was_emptied_is_not_called_provisioned(database: Machine) -> None:
     """The state file names the cluster that it speaks of."""
+    provisioner = database.running[1]
+    provisioner.terminate()  # it would put right what is written here
+    provisioner.wait(timeout=arena.DEADLINE_S)
     state = database.path("/var/lib/keyplane-postgres/provisioned.json")
     honest = state.read_text()
     assert arena.provisioned(database)

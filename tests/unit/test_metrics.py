@@ -51,6 +51,13 @@ def test_names_keep_the_rules_of_prometheus(part: str) -> None:
         assert what.endswith(".")
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that stands still now and then."""
+    monkeypatch.setattr(metrics_socket, "REQUEST_S", 60.0)
+    monkeypatch.setattr(metrics_client, "TIMEOUT_S", 60.0)
+
+
 async def test_a_socket_tells_what_was_measured_just_now(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     (tmp_path / "run").mkdir()
@@ -64,8 +71,9 @@ async def test_a_socket_tells_what_was_measured_just_now(tmp_path: Path) -> None
     serving = asyncio.create_task(
         metrics_socket.serve(state.metrics_socket("supervisor"), "supervisor", measure)
     )
-    while metrics_client.parts(state) != ["supervisor"]:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while metrics_client.parts(state) != ["supervisor"]:
+            await asyncio.sleep(0.01)
     for turn in (1, 2):
         text = await asyncio.to_thread(metrics_client.read, state, "supervisor")
         families = {each.name: each for each in text_string_to_metric_families(text)}
@@ -87,8 +95,9 @@ async def test_a_part_that_cannot_measure_says_why(tmp_path: Path) -> None:
 
     path = state.metrics_socket("controller")
     serving = asyncio.create_task(metrics_socket.serve(path, "controller", measure))
-    while not path.exists():
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while not path.exists():
+            await asyncio.sleep(0.01)
     with pytest.raises(metrics_client.PartSilentError, match="the inventory is locked"):
         await asyncio.to_thread(metrics_client.read, state, "controller")
     serving.cancel()

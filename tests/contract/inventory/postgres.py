@@ -59,5 +59,20 @@ async def execute(socket: Path, statement: str, database: str = "postgres") -> N
         await connection.close()
 
 
+async def serving(url: str) -> set[int]:
+    """The server's processes for whoever uses a database; none where it is a file."""
+    if not url.startswith("postgresql:"):
+        return set()
+    database, _, socket = url.partition("@/")[2].partition("?host=")
+    connection = await asyncpg.connect(host=socket, user="postgres", database="postgres")
+    try:
+        found = await connection.fetch(
+            "SELECT pid FROM pg_stat_activity WHERE datname = $1", database
+        )
+    finally:
+        await connection.close()
+    return {each["pid"] for each in found}
+
+
 def url(socket: Path, database: str) -> str:
     return f"postgresql://postgres@/{database}?host={socket}"

@@ -36,7 +36,9 @@ async def test_connections_that_the_server_ended_are_made_anew(server: Path, url
     await write(inventory, b"1")
     await postgres.execute(
         server,
-        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{database(url)}'",
+        # Returns once they have ended: one that is just told to answers the look before a write.
+        "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
+        f"WHERE datname = '{database(url)}'",
     )
     assert await write(inventory, b"2") == 2
     await inventory.close()

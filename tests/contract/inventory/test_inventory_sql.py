@@ -12,6 +12,7 @@ from keyplane.adapters.sql import engine, schema
 from keyplane.adapters.sql.inventory import SqlInventory
 from keyplane.ports import ordering
 from keyplane.ports.inventory import Inventory
+from tests.contract.inventory import postgres
 from tests.contract.inventory.committer import nth
 from tests.contract.inventory.conftest import Open
 from tests.contract.inventory.values import digest, stored
@@ -198,6 +199,7 @@ async def test_it_is_whole_after_its_writer_was_killed(url: str) -> None:
     inventory = await SqlInventory.open(url)
     number = 0
     for life in range(3):
+        ours = await postgres.serving(url)
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.contract.inventory.committer", url, str(number)),
             cwd=ROOT,
@@ -208,6 +210,9 @@ async def test_it_is_whole_after_its_writer_was_killed(url: str) -> None:
         child.kill()
         said.extend(int(line) for line in (await child.stdout.read()).split())
         await child.wait()
+        async with asyncio.timeout(60):
+            while await postgres.serving(url) - ours:
+                await asyncio.sleep(0.01)  # what it had asked for may be carried out yet
         target = await inventory.target()
         assert target is not None
         last = next(n for n in (said[-1], said[-1] + 1) if target.plan.generation == digest(f"{n}"))

@@ -21,17 +21,21 @@ def test_an_agent_that_listens_later_is_waited_for(
     def listen() -> None:
         time.sleep(0.3)
         with unix_socket.listen(place) as server:
-            server.settimeout(20)
+            server.settimeout(60)
             client, _ = server.accept()
-            with client:
-                heard.append(client.recv(65_536))
+            with client, client.makefile("rb") as stream:
+                heard.extend(iter(stream.readline, b"\r\n"))
+                heard.append(stream.read(1))
                 client.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
 
     thread = threading.Thread(target=listen)
     thread.start()
+    monkeypatch.setattr(publish_client, "COMES_S", 60.0)
+    monkeypatch.setattr(publish_client, "TIMEOUT_S", 60.0)
     publish_client.publish("size", "1")
     thread.join()
     assert heard[0].startswith(b"PUT /size ")
+    assert heard[-1] == b"1"
 
 
 def test_an_agent_that_never_listens_is_named(

@@ -16,6 +16,8 @@ from keyplane.model.names import Digest, EntryId, UnitName
 
 ENTRY = EntryId("web:main@alpha")
 UNIT = UnitName("server")
+HOST = f"127.{64 + (os.getpid() >> 16 & 63)}.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+"""A loopback address of this process alone: a port that was free there is nobody else's then."""
 DIGEST = Digest("sha256-" + "a" * 64)
 
 needs_root = pytest.mark.skipif(

@@ -15,9 +15,8 @@ from keyplane.model.declaration import Health
 from keyplane.model.names import EntryId
 from keyplane.ports.host import PortHeldError
 
-from .conftest import spec, until
+from .conftest import HOST, spec, until
 
-HOST = "127.0.0.1"
 LISTEN = """
 import os, socket, sys, time
 if sys.argv[3:] == ["below"]:

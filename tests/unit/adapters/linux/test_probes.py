@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import socket
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,30 +25,31 @@ async def port() -> AsyncIterator[int]:
     answers |= {b"/bad": b"HTTP/1.1 500 No", b"/no": b"SMTP ready"}
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            asked = (await reader.readline()).split(b" ")
-            answer = answers.get(asked[1]) if len(asked) > 1 else None
-            if answer is not None:
-                writer.write(answer + b"\r\n\r\n")
-                await writer.drain()
-            else:
-                await reader.read()
-        writer.close()
+        try:
+            with contextlib.suppress(ConnectionError):
+                asked = (await reader.readline()).split(b" ")
+                answer = answers.get(asked[1]) if len(asked) > 1 else None
+                if answer is not None:
+                    writer.write(answer + b"\r\n\r\n")
+                    await writer.drain()
+                else:
+                    await reader.read()
+        finally:
+            writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
-    yield server.sockets[0].getsockname()[1]
-    server.close()
-
-
-async def free_port() -> int:
-    server = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-    number = server.sockets[0].getsockname()[1]
-    server.close()
-    await server.wait_closed()
-    return number
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        yield server.sockets[0].getsockname()[1]
 
 
-async def test_http(processes: LinuxProcesses, port: int) -> None:
+@pytest.fixture
+def closed() -> Iterator[str]:
+    """An address that refuses: taken, and nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{taken.getsockname()[1]}"
+
+
+async def test_http(processes: LinuxProcesses, port: int, closed: str) -> None:
     """2xx and 3xx are healthy; no redirection is followed; what is wrong is said."""
     base = f"http://127.0.0.1:{port}"
 
@@ -58,9 +60,9 @@ async def test_http(processes: LinuxProcesses, port: int) -> None:
     assert await probe("/moved") is None
     assert await probe("/bad") == f"{base}/bad: status 500"
     assert await probe("/no") == f"{base}/no: no answer of HTTP"
-    closed = f"http://127.0.0.1:{await free_port()}/"
-    refused = await processes.probe(Health(http=closed, timeout_ms=LONG_MS), UNIT_SPEC)
-    assert refused == f"{closed}: connection refused"
+    nobody = f"http://{closed}/"
+    refused = await processes.probe(Health(http=nobody, timeout_ms=LONG_MS), UNIT_SPEC)
+    assert refused == f"{nobody}: connection refused"
     assert "no http URL" in (await processes.probe(Health(http="ftp://x/"), UNIT_SPEC) or "")
 
 
@@ -70,10 +72,9 @@ async def test_a_probe_keeps_to_its_timeout(processes: LinuxProcesses, port: int
         assert await processes.probe(health, UNIT_SPEC) == "no answer within 50 ms"
 
 
-async def test_tcp(processes: LinuxProcesses, port: int) -> None:
+async def test_tcp(processes: LinuxProcesses, port: int, closed: str) -> None:
     open_ = Health(tcp=f"127.0.0.1:{port}", timeout_ms=LONG_MS)
     assert await processes.probe(open_, UNIT_SPEC) is None
-    closed = f"127.0.0.1:{await free_port()}"
     refused = await processes.probe(Health(tcp=closed, timeout_ms=LONG_MS), UNIT_SPEC)
     assert refused == f"{closed}: connection refused"
     assert "no HOST:PORT" in (await processes.probe(Health(tcp="x"), UNIT_SPEC) or "")

@@ -1,10 +1,12 @@
 """Real processes under real shims."""
 
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -20,7 +22,7 @@ from keyplane.model.declaration import Reload
 from keyplane.model.names import UnitName
 from keyplane.ports.host import HostError
 
-from .conftest import DIGEST, ENTRY, UNIT, alive, needs_root, shell, spec, until
+from .conftest import DIGEST, ENTRY, HOST, UNIT, alive, needs_root, shell, spec, until
 
 RUN = RunId(ENTRY, UNIT, DIGEST)
 
@@ -296,21 +298,20 @@ async def test_a_lock_that_outlives_a_recorded_end_keeps_nothing(
     """What `observe` calls ended is forgotten; what it calls running is not."""
     directory = state.run_directory(RUN)
     directory.mkdir(parents=True)
-    lingering = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", LINGERING, str(directory / "lock")), stdout=asyncio.subprocess.PIPE
-    )
-    try:
+    command = (sys.executable, "-c", LINGERING, str(directory / "lock"))
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE) as lingering,
+        contextlib.ExitStack() as stack,
+    ):
+        stack.callback(lingering.kill)
         assert lingering.stdout is not None
-        assert await lingering.stdout.readline() == b"held\n"
+        assert lingering.stdout.readline() == b"held\n"
         (directory / "status").write_text("pid 1\nstart 1\n")
         with pytest.raises(HostError, match="runs"):
             processes.forget(ENTRY, UNIT, DIGEST)
         (directory / "status").write_text("pid 1\nstart 1\nexit 3\n")
         processes.forget(ENTRY, UNIT, DIGEST)
         assert processes.observe() == ()
-    finally:
-        lingering.kill()
-        await lingering.wait()
 
 
 async def test_a_reload_is_a_signal_to_the_main_process(processes: LinuxProcesses) -> None:
@@ -344,18 +345,16 @@ async def test_limits_hold(processes: LinuxProcesses) -> None:
 
 
 async def test_a_port_is_free_once_stop_returns(processes: LinuxProcesses) -> None:
-    with socket.socket() as finder:
-        finder.bind(("127.0.0.1", 0))
-        port = finder.getsockname()[1]
     server = f"""
 import socket, time
-s = socket.socket(); s.bind(("127.0.0.1", {port})); s.listen(); print("up", flush=True)
-time.sleep(60)"""
+s = socket.socket(); s.bind(("{HOST}", 0)); s.listen(); print(s.getsockname()[1], flush=True)
+time.sleep(600)"""
     await processes.start(spec("python3", "-c", server))
-    await until(lambda: processes.tail(ENTRY, UNIT, 1) == ("up",))
+    await until(lambda: processes.tail(ENTRY, UNIT, 1))
+    port = int(processes.tail(ENTRY, UNIT, 1)[0])
     await processes.stop(ENTRY, UNIT, DIGEST, timeout_ms=60_000)
     with socket.socket() as again:
-        again.bind(("127.0.0.1", port))
+        again.bind((HOST, port))
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["the same agent", "its next life"])

@@ -16,7 +16,7 @@ from .conftest import ENTRY, UNIT, needs_root, shell
 def run(folder: Path, script: str, *options: str) -> None:
     (folder / "run").mkdir(exist_ok=True)
     command = [SHIM, "--run", folder / "run", "--log", folder / "log", *options]
-    subprocess.run([*command, "--", "/bin/sh", "-c", script], check=True, timeout=60)
+    subprocess.run([*command, "--", "/bin/sh", "-c", script], check=True, timeout=300)
 
 
 async def test_each_line_has_its_time(processes: LinuxProcesses, state: StateRoot) -> None:

@@ -138,7 +138,7 @@ async def test_who_takes_in_is_done_with_his_file_before_it_is_closed(
 
     def slow(self: _Intake, piece: bytes) -> None:
         is_writing.set()
-        goes_on.wait(30)
+        goes_on.wait(60)
         write(self, piece)
         os.fstat(self._file)
         wrote.append("to its own file")
@@ -148,7 +148,7 @@ async def test_who_takes_in_is_done_with_his_file_before_it_is_closed(
 
     monkeypatch.setattr(_Intake, "write", slow)
     taking = asyncio.ensure_future(layout.take_in(pieces()))
-    await asyncio.to_thread(is_writing.wait, 30)
+    assert await asyncio.to_thread(is_writing.wait, 60)
     taking.cancel()
     asyncio.get_running_loop().call_later(0.05, goes_on.set)
     with pytest.raises(asyncio.CancelledError):

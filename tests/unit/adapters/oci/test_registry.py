@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -127,8 +128,11 @@ async def test_a_store_that_does_not_answer_is_unavailable(digest: Digest) -> No
         for call in (Registry(url).has(digest), whole(Registry(url), digest)):
             with pytest.raises(StoreUnavailableError, match="status 503"):
                 await call
-    with pytest.raises(StoreUnavailableError):
-        await Registry(url).has(digest)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: refused
+        registry = Registry(f"http://127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(StoreUnavailableError):
+            await registry.has(digest)
 
 
 async def test_a_store_that_answers_something_else_is_found_out(
