@@ -31,7 +31,7 @@ class Standing:
     """What one look at an entry found."""
 
     pending: bool = False
-    """Something is under way, or is about to be; nothing of it failed."""
+    """Something is under way, or is about to be."""
     failures: list[str] = field(default_factory=list[str])
     """Why it is failed, worst first."""
     waits: list[str] = field(default_factory=list[str])
@@ -47,8 +47,9 @@ class Standing:
     stuck: bool = False
     """It failed before its units were looked at."""
 
-    def blame(self, what: str, retry: Retry | None) -> None:
-        """An effect that failed, and is tried again."""
+    def blame(self, what: str, retry: Retry | None, *, under_way: bool = False) -> None:
+        """An effect that failed, if it did, and is tried again: told also while it is under way."""
+        self.pending = self.pending or under_way
         if retry is None:
             return
         failed = retry.permanent or retry.attempts >= backoff.FAILED_AFTER

@@ -151,8 +151,9 @@ def _converge_path(
     draft: Draft, entry: EntryId, path: str, spec: PathSpec, standing: Standing
 ) -> bool:
     seen = draft.seen.get(path)
+    retry = draft.retries.get(_resource(path))
     if draft.busy(_resource(path)):
-        standing.pending = True
+        standing.blame(path, retry, under_way=True)
         return False
     if seen is None:
         _await_look(draft, path, standing)
@@ -190,10 +191,7 @@ def _converge_path(
                 draft.own(path, intent)
         case _:
             assert_never(verdict.act)
-    if under_way:
-        standing.pending = True
-    else:
-        standing.blame(path, draft.retries.get(_resource(path)))
+    standing.blame(path, retry, under_way=under_way)
     return False
 
 
@@ -202,7 +200,8 @@ def _await_look(draft: Draft, path: str, standing: Standing) -> None:
         standing.failures.append(about(path, draft.unseen[path]))
         standing.refused = True
     else:
-        draft.look = standing.pending = True
+        draft.look = True
+        standing.blame(path, draft.retries.get(_resource(path)), under_way=True)
 
 
 def _applying(draft: Draft, entry: EntryId, path: str, spec: PathSpec) -> effects.OfPath:
@@ -283,8 +282,6 @@ def remove_leftovers(draft: Draft, entry: EntryId, standing: Standing) -> None:
             if seen.digest != owned.spec.digest:
                 draft.disown(path)
                 continue
-        if draft.attempt(entry, effects.RemovePath(entry=entry, path=path)):
-            standing.pending = True
-        else:
-            standing.blame(path, draft.retries.get(_resource(path)))
+        under_way = draft.attempt(entry, effects.RemovePath(entry=entry, path=path))
+        standing.blame(path, draft.retries.get(_resource(path)), under_way=under_way)
         held.append(path)

@@ -55,11 +55,9 @@ def _converge_paths(
     draft.remember_declared(entry, declared.declared)
     missing = [each for each in wanted.archives(declared) if each not in draft.artifacts]
     for digest in missing:
-        if draft.attempt(entry, effects.Fetch(digest=digest)):
-            standing.pending = True
-        else:
-            retry = draft.retries.get(effects.archive_resource(digest))
-            standing.blame(f"archive {digest}", retry)
+        under_way = draft.attempt(entry, effects.Fetch(digest=digest))
+        retry = draft.retries.get(effects.archive_resource(digest))
+        standing.blame(f"archive {digest}", retry, under_way=under_way)
     in_place = paths.converge(draft, entry, declared, standing)
     if in_place and not units.is_behind(draft, entry, declared):
         paths.remove_leftovers(draft, entry, standing)

@@ -21,6 +21,8 @@ _OWN = "/run/keyplane/"
 STOP_TIMEOUT_MS = 10_000
 """For a process of which nothing is remembered: what a declaration says if it says nothing."""
 
+_Changing = effects.StopProcess | effects.ReloadProcess
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
@@ -145,8 +147,7 @@ def converge(
 
 def _converge_unit(draft: Draft, unit: Unit, standing: Standing) -> None:
     entry, name, digest = unit.entry, unit.name, unit.declared.digest
-    if draft.busy(effects.unit_resource(entry, name)):
-        standing.pending = True
+    if _is_busy(draft, entry, name, standing):
         return
     reacting = dynamic.unit_of(draft, entry, name)
     if reacting is not None and reacting.state is ReactionState.STOPPED:
@@ -243,11 +244,7 @@ def _keep(draft: Draft, unit: Unit, standing: Standing) -> None:
             effect = effects.ReloadProcess(
                 spec=unit.spec(draft), how=declared.reload, config=unit.config(draft)
             )
-            if draft.attempt(entry, effect):
-                standing.pending = True
-            else:
-                retry = draft.retries.get(effects.attempt(effect))
-                standing.blame(f"reload of {name}", retry)
+            _attempt(draft, entry, effect, standing)
     draft.remember(entry, name, kept)
     if declared.run_once:
         standing.pending = True
@@ -325,8 +322,7 @@ def retire(draft: Draft, entry: EntryId, unit: UnitName, standing: Standing) -> 
 
 def stop_all(draft: Draft, entry: EntryId, unit: UnitName, standing: Standing) -> bool:
     """Stop whatever runs of a unit, and drop its remains; True once nothing runs."""
-    if draft.busy(effects.unit_resource(entry, unit)):
-        standing.pending = True
+    if _is_busy(draft, entry, unit, standing):
         return False
     for process in running(draft.unit_live(entry, unit)):
         _stop(draft, process, standing)
@@ -348,10 +344,31 @@ def _stop(
     effect = effects.StopProcess(
         entry=entry, unit=unit, digest=process.digest, timeout_ms=timeout_ms
     )
-    if draft.attempt(entry, effect):
+    _attempt(draft, entry, effect, standing)
+
+
+def _attempt(draft: Draft, entry: EntryId, effect: _Changing, standing: Standing) -> None:
+    under_way = draft.attempt(entry, effect)
+    _blame(draft, effect, standing, under_way=under_way)
+
+
+def _is_busy(draft: Draft, entry: EntryId, unit: UnitName, standing: Standing) -> bool:
+    """Whether something is done to it; what failed of that before is told until it is done."""
+    flight = draft.in_flight.get(effects.unit_resource(entry, unit))
+    if isinstance(flight, effects.StopProcess | effects.ReloadProcess):
+        _blame(draft, flight, standing, under_way=True)
+    elif flight is not None:
         standing.pending = True
-    else:
-        standing.blame(f"stop of {unit}", draft.retries.get(effects.attempt(effect)))
+    return flight is not None
+
+
+def _blame(draft: Draft, effect: _Changing, standing: Standing, *, under_way: bool) -> None:
+    match effect:
+        case effects.StopProcess(unit=unit):
+            what = f"stop of {unit}"
+        case effects.ReloadProcess(spec=spec):
+            what = f"reload of {spec.unit}"
+    standing.blame(what, draft.retries.get(effects.attempt(effect)), under_way=under_way)
 
 
 def _forget_remains(

@@ -119,10 +119,9 @@ def _parts(memory: VolumesMemory, number: int) -> Mapping[str, Saved]:
 
 
 def _attempt(draft: Draft, entry: EntryId, effect: effects.OfVolume, standing: Standing) -> None:
-    if draft.attempt(entry, effect):
-        standing.pending = True
-    else:
-        standing.blame(f"volume {effect.path}", draft.retries.get(effects.attempt(effect)))
+    under_way = draft.attempt(entry, effect)
+    retry = draft.retries.get(effects.attempt(effect))
+    standing.blame(f"volume {effect.path}", retry, under_way=under_way)
 
 
 def _given(draft: Draft, entry: EntryId, wanted: Wanted) -> int:

@@ -1,6 +1,9 @@
 """Files, directories and archives: what is written, refused, put right and removed."""
 
-from keyplane.model.declaration import DeclaredDirectory, EntryState, Reload
+import pytest
+
+from keyplane.converge import effects, events
+from keyplane.model.declaration import DeclaredDirectory, EntryReport, EntryState, Reload
 from keyplane.model.host import PathKind
 from keyplane.model.occurrence import Act
 from keyplane.ports.host import HostBusyError, HostError
@@ -89,6 +92,43 @@ def test_how_often_it_was_refused_is_told() -> None:
     del world.host.files.nodes["/etc/motd"]
     world.run(40_000)
     assert (world.report().state, world.report().tries) == (EntryState.HEALTHY, 0)
+
+
+@pytest.mark.parametrize("call", ["write", "fetch", "stop"])
+def test_what_failed_is_told_as_failed_while_it_is_tried_again(call: str) -> None:
+    """However long a try lasts; and each that failed too is told, which ends an apply of the same."""
+    world = World("a")
+    world.offer({WEB: entry(units={"server": unit()})})
+    match call:
+        case "write":
+            subject, wanted = "/etc/x", entry(key="x", files={"/etc/x": "a"})
+        case "fetch":
+            subject, wanted = digest("a"), entry(key="x", archives={"/opt/x": "a"})
+            world.host.artifacts.stored.add(digest("a"))
+        case _:
+            subject, wanted = f"{WEB}/server", entry(key="x")
+    world.host.faults.plan(call, subject, *[HostBusyError("not now")] * 8)
+    world.offer({WEB: wanted}, run_ms=0)
+    told: list[EntryReport] = []
+    step = world.step
+
+    def looked_at(event: events.Event) -> tuple[effects.Effect, ...]:
+        issued = step(event)
+        told.append(world.state.entries[WEB].report or told[-1])
+        return issued
+
+    world.step = looked_at
+    world.run(20_000)
+    states = [each.state for each in told]
+    failed = told[states.index(EntryState.FAILED) :]
+    assert {each.state for each in failed} == {EntryState.FAILED}
+    assert all(str(each.cause).endswith("not now") for each in failed)
+    tries = [each.tries for each in failed]
+    assert tries == sorted(tries)
+    assert call == "stop" or tries[-1] > 3
+    world.host.faults.heal()
+    world.run(60_000)
+    assert world.report().state is not EntryState.FAILED
 
 
 def test_what_was_refused_is_not_removed_with_the_entry() -> None:
