@@ -256,7 +256,7 @@ def is_outdated(memory: UnitMemory | None, unit: engine.Unit | None) -> bool:
 
 
 def withdraw(draft: Draft, entry: EntryId, name: UnitName) -> None:
-    """Forget a restart that waited for its permit until each value was again what runs."""
+    """Forget a restart that waited, or a stop that failed, until each value was again what runs."""
     unit, memory = unit_of(draft, entry, name), draft.unit_memory(entry, name)
     if unit is None or memory is None or memory.values is None or not is_outdated(memory, unit):
         return

@@ -170,7 +170,7 @@ def _converge_unit(draft: Draft, unit: Unit, standing: Standing) -> None:
             _stop(draft, stray, standing, is_relieved=is_relieved)
             watching.watch_on(draft, entry, name, unit.spec)
         return
-    if permits.awaits(draft, entry):
+    if is_current or permits.awaits(draft, entry):
         dynamic.withdraw(draft, entry, name)
     outdated = dynamic.is_outdated(draft.unit_memory(entry, name), reacting)
     if is_current and outdated and not unit.declared.run_once:

@@ -14,6 +14,7 @@ from keyplane.model.module import OnMissing, ReactionKind
 from keyplane.model.names import EntryId, MachineName
 from keyplane.model.occurrence import Act, Cause
 from keyplane.model.reaction import Contract, DeclaredRates
+from keyplane.ports.host import HostBusyError
 from tests.unit.converge.world import BY_ANA, SERVER, WEB, World, entry, unit
 
 PEER = "vpn:node@beta/provides/peer/address"
@@ -294,6 +295,22 @@ def test_missing_with_stop_stops_it_at_the_close_and_a_value_starts_it():
     told(world, "10.0.0.9", run_ms=60_000)
     assert world.acts[1:] == [("start", f"{WEB}/server")]
     assert env(world)["PEER"] == "10.0.0.9"
+
+
+@pytest.mark.parametrize(("back", "restarts"), [("10.0.0.1", False), ("10.0.0.9", True)])
+def test_one_that_could_not_be_stopped_until_its_value_is_back_runs_on(back: str, restarts: bool):
+    world = began({"PEER": contract(on_missing=OnMissing.STOP)})
+    pid = world.pid()
+    world.host.faults.plan("stop", f"{WEB}/server", *[HostBusyError("hangs")] * 1_000)
+    told(world, None, run_ms=60_000)
+    assert world.pid() == pid
+    told(world, back, run_ms=60_000)
+    world.host.faults.heal()
+    world.run(600_000)
+    assert (world.pid() != pid) is restarts
+    assert env(world)["PEER"] == back
+    assert reaction(world) == "running"
+    assert world.report().state is EntryState.HEALTHY
 
 
 def test_silence_stops_and_restarts_nothing_and_is_shown():
