@@ -32,6 +32,7 @@ from keyplane.adapters.linux.state_root import StateRoot
 from keyplane.adapters.linux.volumes import LinuxVolumes
 from keyplane.converge import brain, events
 from keyplane.converge.reaction_state import News
+from keyplane.converge.saved import EarlierLife
 from keyplane.model.declaration import Declaration, DeclaredEntry, DeclaredUnit, OfferNumber
 from keyplane.model.module import ReactionKind
 from keyplane.model.names import Digest, EntryId, MachineName, UnitName
@@ -226,10 +227,7 @@ def brains() -> None:
         state = brain.begin(
             machine=ALPHA,
             boot=f"b{number}",
-            ledger=None,
-            declaration=None,
-            history=None,
-            reactions=None,
+            earlier=EarlierLife(),
             now_ms=0,
             wall_ms=0,
         )
@@ -256,10 +254,7 @@ def many() -> None:
     state = brain.begin(
         machine=ALPHA,
         boot="b",
-        ledger=None,
-        declaration=None,
-        history=None,
-        reactions=None,
+        earlier=EarlierLife(),
         now_ms=0,
         wall_ms=0,
     )

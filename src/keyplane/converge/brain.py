@@ -23,24 +23,17 @@ from keyplane.converge.effects import Effect
 from keyplane.converge.events import Event
 from keyplane.converge.frozen import replace
 from keyplane.converge.history import History
+from keyplane.converge.saved import EarlierLife
 from keyplane.converge.state import Ledger, Reporting, State
 from keyplane.model.declaration import NO_OFFER, Declaration, Report
 from keyplane.model.names import EntryId, MachineName
 
 
-def begin(  # noqa: PLR0913  # all that a life begins with
-    *,
-    machine: MachineName,
-    boot: str,
-    ledger: Ledger | None,
-    declaration: Declaration | None,
-    history: History | None,
-    reactions: reaction_state.State | None,
-    now_ms: int,
-    wall_ms: int,
+def begin(
+    *, machine: MachineName, boot: str, earlier: EarlierLife, now_ms: int, wall_ms: int
 ) -> State:
     """The first state of a life, from what an earlier one saved; `wall_ms` is the wall clock's."""
-    ledger = ledger or Ledger()
+    ledger, declaration = earlier.ledger or Ledger(), earlier.declaration
     if declaration is not None and declaration.offer > ledger.offer:
         ledger = replace(ledger, offer=declaration.offer)
     wanted = wanting.of_declaration(declaration)
@@ -53,13 +46,13 @@ def begin(  # noqa: PLR0913  # all that a life begins with
         wanted=wanted,
         declared_at=wanting.owners(wanted),
         next_pass_ms=now_ms,
-        history=history or History(name=boot),
+        history=earlier.history or History(name=boot),
         wall_ms=wall_ms - now_ms,
         reporting=Reporting(
             untried=frozenset(wanted),
             settled=ledger.offer if declaration is not None and not wanted else NO_OFFER,
         ),
-        reactions=dynamic.begin(reactions, ledger, declaration, now_ms=now_ms),
+        reactions=dynamic.begin(earlier.reactions, ledger, declaration, now_ms=now_ms),
     )
     draft = Draft(state, at_ms=now_ms)
     persons.heed(draft)  # a ledger that was lost had heeded them

@@ -5,6 +5,8 @@ to be as new as the other: the ledger tells what may be on the machine, whatever
 history is for people, and nothing is decided by it.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
@@ -25,7 +27,17 @@ REACTIONS = "reactions"
 T = TypeVar("T")
 
 
-class _Saved(msgspec.Struct, Generic[T], frozen=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierLife:
+    """What an earlier life left; None for what it did not, or what cannot be read."""
+
+    ledger: Ledger | None = None
+    declaration: Declaration | None = None
+    history: History | None = None
+    reactions: reaction_state.State | None = None
+
+
+class _File(msgspec.Struct, Generic[T], frozen=True):
     version: int
     content: T
 
@@ -36,22 +48,32 @@ class _Version(msgspec.Struct, frozen=True):
 
 _ENCODER = msgspec.json.Encoder()
 _VERSION = msgspec.json.Decoder(_Version)
-_LEDGER = msgspec.json.Decoder(_Saved[Ledger])
-_DECLARATION = msgspec.json.Decoder(_Saved[Declaration])
-_HISTORY = msgspec.json.Decoder(_Saved[History])
-_REACTIONS = msgspec.json.Decoder(_Saved[reaction_state.State])
+_LEDGER = msgspec.json.Decoder(_File[Ledger])
+_DECLARATION = msgspec.json.Decoder(_File[Declaration])
+_HISTORY = msgspec.json.Decoder(_File[History])
+_REACTIONS = msgspec.json.Decoder(_File[reaction_state.State])
+
+
+def read(file: Callable[[str], bytes | None]) -> EarlierLife:
+    """All of it, with the content of each file by its name."""
+    return EarlierLife(
+        ledger=decode_ledger(file(LEDGER)),
+        declaration=decode_declaration(file(DECLARATION)),
+        history=decode_history(file(HISTORY)),
+        reactions=decode_reactions(file(REACTIONS)),
+    )
 
 
 def encode_ledger(ledger: Ledger) -> bytes:
-    return _ENCODER.encode(_Saved(VERSION, ledger))
+    return _ENCODER.encode(_File(VERSION, ledger))
 
 
 def encode_declaration(declaration: Declaration) -> bytes:
-    return _ENCODER.encode(_Saved(VERSION, declaration))
+    return _ENCODER.encode(_File(VERSION, declaration))
 
 
 def encode_reactions(reactions: reaction_state.State) -> bytes:
-    return _ENCODER.encode(_Saved(VERSION, replace(reactions, readers={})))
+    return _ENCODER.encode(_File(VERSION, replace(reactions, readers={})))
 
 
 def decode_ledger(data: bytes | None) -> Ledger | None:
@@ -64,7 +86,7 @@ def decode_declaration(data: bytes | None) -> Declaration | None:
 
 
 def encode_history(history: History) -> bytes:
-    return _ENCODER.encode(_Saved(VERSION, history))
+    return _ENCODER.encode(_File(VERSION, history))
 
 
 def decode_history(data: bytes | None) -> History | None:
@@ -75,7 +97,7 @@ def decode_reactions(data: bytes | None) -> reaction_state.State | None:
     return _decode(_REACTIONS, data)
 
 
-def _decode(decoder: "msgspec.json.Decoder[_Saved[T]]", data: bytes | None) -> T | None:
+def _decode(decoder: "msgspec.json.Decoder[_File[T]]", data: bytes | None) -> T | None:
     if data is None:
         return None
     try:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from keyplane.converge import effects, reaction_state, saved
 from keyplane.converge.frozen import replace
 from keyplane.converge.history import History
+from keyplane.converge.saved import EarlierLife
 from keyplane.converge.state import Ledger, State
 from keyplane.model.declaration import Declaration
 
@@ -30,19 +31,23 @@ class Kept:
     intents: int
 
 
-def at_first(state: State, *, reactions: reaction_state.State | None) -> Kept:
-    """At the beginning of a life, which read these reactions there, and may have gone on from them.
+def at_first(earlier: EarlierLife, state: State) -> Kept:
+    """At the beginning of a life, whose first state may have gone on from what it read.
 
-    What closed while nobody was there, such as a window, is decided in the first state already.
+    What closed while nobody was there, such as a window, is decided in it already, and what a
+    person said is heeded where it stood in the declaration alone. What there was not is no write
+    by itself.
     """
+    reactions = earlier.reactions
     if reactions is None and not state.reactions.units:
         reactions = state.reactions
+    ledger = earlier.ledger or Ledger()
     return Kept(
-        ledger=state.ledger,
-        declaration=state.declaration,
+        ledger=state.ledger if state.ledger == ledger else ledger,
+        declaration=earlier.declaration,
         reactions=reactions,
-        history=state.history,
-        intents=state.intents,
+        history=earlier.history or History(name=state.boot),
+        intents=0,
     )
 
 

@@ -124,19 +124,15 @@ class Agent:
         )
 
     def _begin(self, identity: Identity) -> tuple[State, saving.Kept]:
-        read = self._host.files.read_state
-        reactions = saved.decode_reactions(read(saved.REACTIONS))
+        earlier = saved.read(self._host.files.read_state)
         state = brain.begin(
             machine=identity.machine,
             boot=identity.boot,
-            ledger=saved.decode_ledger(read(saved.LEDGER)),
-            declaration=saved.decode_declaration(read(saved.DECLARATION)),
-            history=saved.decode_history(read(saved.HISTORY)),
-            reactions=reactions,
+            earlier=earlier,
             now_ms=self._clock.monotonic_ms(),
             wall_ms=self._clock.now_ms(),
         )
-        return state, saving.at_first(state, reactions=reactions)
+        return state, saving.at_first(earlier, state)
 
     # What people on the machine ask.
 

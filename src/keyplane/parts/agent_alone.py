@@ -40,10 +40,7 @@ class Alone:
         self._state = brain.begin(
             machine=machine,
             boot="",
-            ledger=saved.decode_ledger(files.read_state(saved.LEDGER)),
-            declaration=saved.decode_declaration(files.read_state(saved.DECLARATION)),
-            history=saved.decode_history(files.read_state(saved.HISTORY)),
-            reactions=saved.decode_reactions(files.read_state(saved.REACTIONS)),
+            earlier=saved.read(files.read_state),
             now_ms=clock.monotonic_ms(),
             wall_ms=clock.now_ms(),
         )

@@ -1,6 +1,8 @@
 """What people say of entries, on the machine and to the controller."""
 
-from keyplane.converge import events, saved
+import pytest
+
+from keyplane.converge import effects, events, saved
 from keyplane.model.declaration import DeclaredEntry, EntryState, Restart, Stop, Word
 from keyplane.model.names import EntryId
 from tests.unit.converge.world import BY_ANA, SERVER, WEB, World, entry, unit
@@ -73,3 +75,33 @@ def test_an_entry_that_was_removed_comes_back_as_a_new_one() -> None:
     world.offer({})
     world.offer({WEB: entry(units={"server": unit()})})
     assert world.report().units[SERVER].pid is not None
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_stop_that_stood_in_the_declaration_alone_is_in_the_ledger_before_it_is_carried_out(
+    *, is_lost: bool
+) -> None:
+    """An agent that ends between two saved files has heeded nothing yet, nor one whose ledger was lost."""
+    world = World()
+    world.offer({WEB: entry(units={"server": unit()})})
+    before = dict(world.host.files.state)
+    stop = said(7, stop=True)
+    world.step(events.Offered(at_ms=world.now, declaration=world.declaration(stop, 2)))
+    if is_lost:
+        del before[saved.LEDGER]
+    world.host.files.state.pop(saved.LEDGER)
+    world.host.files.state |= {name: before[name] for name in before if name != saved.DECLARATION}
+    world.boot()
+    world.forget()
+    while not any(isinstance(each, effects.StopProcess) for each in world.effects):
+        assert world.inbox
+        asked = world.step(world.inbox.popleft())
+        for effect in asked:
+            if not isinstance(effect, effects.StopProcess):
+                world.perform(effect)
+    kept = saved.decode_ledger(world.host.files.read_state(saved.LEDGER))
+    assert kept is not None
+    assert (kept.words, set(kept.stops)) == ({WEB: 7}, {WEB})
+    history = saved.decode_history(world.host.files.read_state(saved.HISTORY))
+    assert history is not None
+    assert history.last == world.state.history.last

@@ -125,18 +125,15 @@ class World:
         self.life += 1
         self.inbox.clear()
         self.wake_ms = None
-        reactions = saved.decode_reactions(self.host.files.read_state(saved.REACTIONS))
+        earlier = saved.read(self.host.files.read_state)
         self.state = brain.begin(
             machine=ALPHA,
             boot=f"life-{self.life}",
-            ledger=saved.decode_ledger(self.host.files.read_state(saved.LEDGER)),
-            declaration=saved.decode_declaration(self.host.files.read_state(saved.DECLARATION)),
-            history=saved.decode_history(self.host.files.read_state(saved.HISTORY)),
-            reactions=reactions,
+            earlier=earlier,
             now_ms=self.now,
             wall_ms=self.clock.now_ms(),
         )
-        self.kept = saving.at_first(self.state, reactions=reactions)
+        self.kept = saving.at_first(earlier, self.state)
         self.inbox.append(events.Ticked(at_ms=self.now))
 
     @property
