@@ -1,6 +1,7 @@
 """The embedded server: started, found again, and never left over."""
 
 import asyncio
+import contextlib
 import os
 import select
 import signal
@@ -244,6 +245,42 @@ async def test_a_supervisor_runs_the_command(fleet: Fleet) -> None:
         process.terminate()
         process.wait()
         await server.stop()
+
+
+READS_FIRST = """
+import os, signal, sys, time
+from pathlib import Path
+configuration, pid, heard = map(Path, sys.argv[1:])
+print(" ".join(configuration.read_text().split()), flush=True)
+sys.stdin.readline()
+signal.signal(signal.SIGHUP, lambda *_: heard.write_text(configuration.read_text()))
+pid.write_text(str(os.getpid()))
+while True:
+    signal.pause()
+"""
+
+
+async def test_who_is_let_in_while_it_starts_is_told_to_it(fleet: Fleet, tmp_path: Path) -> None:
+    """As it does, this one reads its configuration first, and says then where it is found."""
+    server = EmbeddedServer(directory=fleet.directory)
+    alpha = next(user for user in fleet.users if user.principal == Machine(ALPHA))
+    server.prepare([user for user in fleet.users if user != alpha])
+    files = [fleet.directory / "nats.conf", fleet.directory / "nats.pid", tmp_path / "heard"]
+    telling = asyncio.create_task(server.keep_telling())
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    command = [sys.executable, "-c", READS_FIRST, *map(str, files)]
+    with subprocess.Popen(command, **pipes) as starting, contextlib.ExitStack() as stack:
+        stack.callback(starting.kill)
+        assert alpha.public_key not in starting.stdout.readline()
+        server.admit(fleet.users)
+        starting.stdin.write("\n")
+        starting.stdin.flush()
+        async with asyncio.timeout(DEADLINE_S):
+            while not (files[-1].exists() and alpha.public_key in files[-1].read_text()):
+                await asyncio.sleep(0.01)
+    telling.cancel()
+    await asyncio.wait([telling])
+    await server.stop()
 
 
 def test_nothing_was_started(tmp_path: Path) -> None:

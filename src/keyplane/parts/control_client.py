@@ -92,11 +92,16 @@ class _Connection(http.client.HTTPConnection):
                 sys.stderr.flush()
 
     def _lives(self) -> bool:
-        """Whether it answers the shortest of all questions."""
+        """Whether it answers the shortest of all questions.
+
+        One that takes no more of them may have answered ours: its connection tells.
+        """
         other = _Connection(self._path, TELL_S)
         try:
             other.request("GET", "/v1/ready")
             return _readable(other.sock, TELL_S)
+        except OSError:
+            return False
         finally:
             other.close()
 

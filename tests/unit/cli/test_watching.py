@@ -1,8 +1,10 @@
 """A rollout is watched to its end, whatever becomes of the controller meanwhile."""
 
+import contextlib
 import fcntl
 import socket
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -11,11 +13,10 @@ import pytest
 
 from keyplane.cli import watching
 from keyplane.parts import control_messages as messages
-from keyplane.parts import embedded
+from keyplane.parts import embedded, unix_socket
 from keyplane.parts.rollout_messages import RolloutRow, RolloutView
 from keyplane.parts.state_dir import StateDir
 from keyplane.ports.control import ControlUnreachableError
-from tests.unit.parts.test_control_client import controllers
 
 BEGUN = messages.Begun(rollout=4, entries=1)
 DONE = messages.Ended(
@@ -54,17 +55,36 @@ def lives(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return is_so
 
 
-def told(*messages_: msgspec.Struct) -> Callable[[socket.socket], None]:
-    """A controller that answers one question so."""
+@contextlib.contextmanager
+def controller(path: Path, told: Mapping[str, Sequence[msgspec.Struct]]) -> Iterator[None]:
+    """Answers each question by what it asks, however often that is."""
+    ends = threading.Event()
 
-    def live(connection: socket.socket) -> None:
-        with connection:
-            connection.recv(65536)
-            body = b"".join(msgspec.json.encode(each) + b"\n" for each in messages_)
+    def answer(connection: socket.socket) -> None:
+        connection.settimeout(60)
+        with connection, connection.makefile("rb") as stream:
+            asked = line = stream.readline()
+            while line not in (b"\r\n", b""):
+                line = stream.readline()
+            found = told.get(asked.split()[1].decode(), ()) if asked else ()
+            body = b"".join(msgspec.json.encode(each) + b"\n" for each in found)
             head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
             connection.sendall(head.encode() + body)
 
-    return live
+    def run() -> None:
+        with unix_socket.listen(path) as server:
+            server.settimeout(0.05)
+            while not ends.is_set():
+                with contextlib.suppress(OSError):  # who asked went away, or nobody did
+                    answer(server.accept()[0])
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
 
 
 def begun_and_lost() -> Iterator[messages.Event]:
@@ -146,7 +166,8 @@ def test_how_it_ended_is_told_though_another_began_meanwhile(
     path = StateDir(tmp_path).control_socket
     path.parent.mkdir(parents=True)
     newer = messages.Begun(rollout=5, entries=1)
-    with controllers(path, told(newer, DONE), told(view)):
+    told = {"/v1/rollouts/latest/events": [newer, DONE], "/v1/rollouts/4": [view]}
+    with controller(path, told):
         assert watch(tmp_path, begun_and_lost) == (exit_status, [False])
     end = msgspec.json.decode(capsys.readouterr().out.splitlines()[-1])
     assert (end["event"], end["outcome"]) == ("end", outcome)

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from keyplane.parts import change_messages as changes
+from keyplane.parts import control_client, unix_socket
 from keyplane.parts import control_messages as messages
-from keyplane.parts import unix_socket
 from keyplane.parts.control_client import ControlClient
 from keyplane.ports.control import ControlUnreachableError
 
@@ -32,7 +32,10 @@ def hang_up(connection: socket.socket) -> None:
 
 @contextlib.contextmanager
 def controllers(path: Path, *lives: Callable[[socket.socket], None]) -> Iterator[list[int]]:
-    """One after the other on one path, each for one question; counts how many were asked."""
+    """One after the other on one path, each for one question; counts how many were asked.
+
+    Nobody looks whether one still lives: that would be a question, too.
+    """
     asked: list[int] = []
 
     def run() -> None:
@@ -45,7 +48,9 @@ def controllers(path: Path, *lives: Callable[[socket.socket], None]) -> Iterator
 
     thread = threading.Thread(target=run)
     thread.start()
-    yield asked
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(control_client, "TELL_S", 60.0)
+        yield asked
     thread.join(60)
     assert not thread.is_alive()
 
@@ -86,6 +91,40 @@ def test_an_apply_that_was_heard_is_not_said_twice(tmp_path: Path) -> None:
         with pytest.raises(ControlUnreachableError):
             list(client.apply(apply))
     assert asked == [0]
+
+
+def test_an_answer_is_heard_of_one_that_takes_no_more_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may answer its last just when it is looked at whether it lives."""
+    path = tmp_path / "control.sock"
+    looked = threading.Event()
+    connect = unix_socket.connect
+
+    def watched(path: Path) -> socket.socket:
+        try:
+            return connect(path)
+        except OSError:
+            looked.set()
+            raise
+
+    def answers_late() -> None:
+        with unix_socket.listen(path) as server:
+            listens.set()
+            server.settimeout(60)
+            connection, _ = server.accept()
+        assert looked.wait(60)
+        answer(connection)
+
+    monkeypatch.setattr(unix_socket, "connect", watched)
+    monkeypatch.setattr(control_client, "TELL_S", 0.05)
+    listens = threading.Event()
+    thread = threading.Thread(target=answers_late)
+    thread.start()
+    assert listens.wait(60)
+    looked.clear()
+    assert ControlClient(path).ready().machines == ["alpha"]
+    thread.join(60)
 
 
 def test_one_that_does_not_come_back_is_not_waited_for(tmp_path: Path) -> None:

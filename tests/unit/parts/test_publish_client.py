@@ -24,7 +24,8 @@ def test_an_agent_that_listens_later_is_waited_for(
             server.settimeout(60)
             client, _ = server.accept()
             with client, client.makefile("rb") as stream:
-                heard.extend(iter(stream.readline, b"\r\n"))
+                while heard[-1:] not in ([b"\r\n"], [b""]):
+                    heard.append(stream.readline())
                 heard.append(stream.read(1))
                 client.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
 

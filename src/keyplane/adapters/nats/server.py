@@ -26,6 +26,8 @@ RELOAD_S_MAX = 10.0
 STOP_S_MAX = 5.0
 """A server that does not end within this after TERM is killed: what it acknowledged is on disk."""
 _POLL_S = 0.005
+_TELL_S = 0.1
+"""Who was let in while the server starts waits this long: less than an agent does between two tries."""
 _STARTS_MAX = 5
 """A chosen port may be taken between the choice and the start, and hardly five times."""
 _TAIL_LINES = 5
@@ -62,6 +64,8 @@ class EmbeddedServer:
         self._lock: IO[bytes] | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._started_at = 0
+        self._untold = asyncio.Event()
+        """Users were written when no server could be told of them."""
 
     @property
     def url(self) -> str:
@@ -80,6 +84,7 @@ class EmbeddedServer:
             server_files.clear_leftover(self._layout)
             self._port = server_files.settle_port(self._layout, self._fixed_port)
             self._write_configuration(users)
+            self._untold.clear()  # the server that is to start reads them
             return [str(server_files.binary()), "-c", str(self._layout.configuration)]
         except OSError as err:
             self._unlock()
@@ -101,7 +106,9 @@ class EmbeddedServer:
             if running is None or self._port is None:
                 self._port = server_files.settle_port(self._layout, self._fixed_port)
             self._write_configuration(users)
-            if running is not None:
+            if running is None:
+                self._untold.set()
+            else:
                 signal.pidfd_send_signal(running, signal.SIGHUP)
         except ProcessLookupError:
             pass  # It ended meanwhile; the next start reads the configuration.
@@ -110,6 +117,21 @@ class EmbeddedServer:
         finally:
             if running is not None:
                 os.close(running)
+
+    async def keep_telling(self) -> None:
+        """For whoever runs `prepare`'s command, and lets users in from the same process.
+
+        A server reads its users some moments before it can be found and told of others.
+        """
+        while True:
+            await self._untold.wait()
+            running = server_files.open_running(self._layout)
+            if running is not None:
+                self._untold.clear()
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(running, signal.SIGHUP)
+                os.close(running)
+            await asyncio.sleep(_TELL_S)
 
     async def start(self, users: Sequence[User]) -> None:
         """Returns once it serves; on the port that it had, or on another if that is taken."""

@@ -107,6 +107,7 @@ async def _supervise(state: StateDir, machines: Sequence[str], lock: int) -> Non
     )
     beside = [
         asyncio.create_task(_bound_logs(state)),
+        asyncio.create_task(server.keep_telling()),
         asyncio.create_task(
             metrics_socket.serve(
                 state.metrics_socket("supervisor"), "supervisor", supervisor.measure
