@@ -1,11 +1,13 @@
 """What `keyplane-agent` reaches: the agent of this machine, or what it left where none runs."""
 
 import asyncio
+import contextlib
 import fcntl
 import getpass
 import json
 import os
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Generator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,11 @@ from keyplane.parts import agent_socket, state_dir
 from keyplane.parts.agent_alone import Alone
 from keyplane.ports.errors import PermanentError, TransientError
 from keyplane.ports.store import StoreUnavailableError
+
+COMES_S = 20.0
+"""An agent listens milliseconds after it has its lock, and a command without one keeps that for as
+long as a unit takes to end; a busy machine makes it ten seconds."""
+POLL_S = 0.05
 
 
 class AgentSilentError(TransientError):
@@ -60,15 +67,14 @@ class OnMachine:
 
     def say(self, entry: EntryId, *, stop: bool) -> tuple[bool, bool]:
         """Stop an entry, or let it run; whether it is declared here, and whether the agent runs."""
-        answer = self._ask({"do": "stop" if stop else "start", "entry": entry})
-        if answer is not None:
-            return json.loads(answer), True
-        lock = os.open(self.root / "agent" / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            self._take(lock)
-            return asyncio.run(self._say_alone(entry, stop=stop)), False
-        finally:
-            os.close(lock)
+        deadline = time.monotonic() + COMES_S
+        while True:
+            answer = self._ask({"do": "stop" if stop else "start", "entry": entry}, deadline)
+            if answer is not None:
+                return json.loads(answer), True
+            with self._locked() as is_ours:  # else an agent was started since it was asked
+                if is_ours:
+                    return asyncio.run(self._say_alone(entry, stop=stop)), False
 
     def history(self) -> History:
         files = LinuxFiles(self._state, self._state.root)
@@ -84,40 +90,57 @@ class OnMachine:
         who = getpass.getuser()
         return await (alone.stop(entry, who) if stop else alone.start(entry, who))
 
-    def _ask(self, request: dict[str, Any]) -> bytes | None:
-        """The agent's answer, or None if none runs."""
-        try:
-            answer = agent_socket.ask(self._socket, request)
-        except OSError as error:
-            raise AgentSilentError(
-                f"the agent of {self.machine} does not answer: {error}"
-            ) from error
-        if answer is None and self._runs():
-            raise AgentSilentError(
-                f"the agent of {self.machine} runs, and listens nowhere yet: try again"
-            )
-        return answer
+    def _ask(self, request: dict[str, Any], deadline: float | None = None) -> bytes | None:
+        """The agent's answer, or None if none runs. One that is just being started is waited for.
+
+        So is the next life of one that ended before it answered: said twice it is the same word.
+        """
+        deadline = time.monotonic() + COMES_S if deadline is None else deadline
+        while True:
+            answer: bytes | None = None
+            problem = "it listens nowhere"
+            try:
+                answer = agent_socket.ask(self._socket, request)
+            except TimeoutError as error:
+                raise self._silent(str(error)) from error
+            except OSError as error:
+                problem = str(error)
+            if answer is not None or not self._runs():
+                return answer
+            if time.monotonic() > deadline:
+                raise self._silent(problem)
+            time.sleep(POLL_S)
 
     def _runs(self) -> bool:
+        """Also while somebody else keeps agents away."""
         try:
-            lock = os.open(self.root / "agent" / "lock", os.O_RDWR | os.O_CLOEXEC)
+            lock = os.open(self.root / "agent" / "lock", os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # beside others who look
         except BlockingIOError:
             return True
         finally:
             os.close(lock)
         return False
 
-    def _take(self, lock: int) -> None:
+    def _silent(self, problem: str) -> AgentSilentError:
+        return AgentSilentError(f"the agent of {self.machine} runs, and does not answer: {problem}")
+
+    @contextlib.contextmanager
+    def _locked(self) -> Generator[bool]:
+        """Keep agents away meanwhile; False if one runs, or somebody looks or does just that."""
+        lock = os.open(self.root / "agent" / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise AgentSilentError(
-                f"the agent of {self.machine} has just been started: try again"
-            ) from error
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+        finally:
+            os.close(lock)
 
     def _alone(self) -> Alone:
         path = os.environ.get("PATH") or os.defpath
