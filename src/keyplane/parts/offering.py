@@ -6,6 +6,7 @@ numbers than the agents, who refuse those; and some that it gives may be those o
 So a machine that has what the inventory does not know is offered in a new epoch.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -63,6 +64,9 @@ class Offering:
         self._key = key
         self._had: dict[MachineName, OfferNumber] = {}
         """The highest number that each agent said it has, in this life of the controller."""
+        self._numbering = asyncio.Lock()
+        """Held from when a last offer is read until the next is written: what is numbered anew is
+        the last one still."""
         self._reading = Together(self._read)
         self._glancing = Together(self._read, after_s=GLANCE_S)
 
@@ -80,6 +84,20 @@ class Offering:
         changes nothing.
         """
         machines = tuple(machines)
+        async with self._numbering:
+            numbers = await self._offer(machines, mixture, generation, contents, planned)
+        for machine in numbers:
+            await self.hint(machine)
+        return numbers
+
+    async def _offer(
+        self,
+        machines: Sequence[MachineName],
+        mixture: Mixture,
+        generation: Digest,
+        contents: Mapping[Digest, bytes],
+        planned: Mapping[str, PlannedMachine],
+    ) -> dict[MachineName, OfferNumber]:
         by_machine = mixture.by_machine(machines)
         words, frozen = await self._inventory.words(), await self._inventory.frozen()
         orders = await self._inventory.volume_orders()
@@ -112,8 +130,6 @@ class Offering:
                 numbers[machine] = found
         if made:
             await self._inventory.store_offers(made, at_ms=self._clock.now_ms())
-        for machine in numbers:
-            await self.hint(machine)
         return numbers
 
     def _made(
@@ -176,18 +192,32 @@ class Offering:
 
     async def answer(self, machine: MachineName, ask: wire.Ask) -> wire.Answer:
         self.heard(machine, ask.have)
-        had = self._had.get(machine, NO_OFFER)
         last = await self.stored(machine)
+        if self._is_past(machine, last, ask):
+            async with self._numbering:
+                last = await self._anew(machine, ask)
         if last is None:
-            emptied = None if had == NO_OFFER else await self._emptied(machine, had)
-            if emptied is None:
-                return wire.Answer(declaration=None, highest=NO_OFFER)
-            last = emptied
-        is_another = ask.have == last.offer and not has(last, ask.have, ask.generation)
-        if had > last.offer or is_another:
-            last = await self._renumbered(last, ordering.offer_above(max(had, last.offer)))
+            return wire.Answer(declaration=None, highest=NO_OFFER)
         newer = last.offer > ask.have
         return wire.Answer(declaration=last.signed if newer else None, highest=last.offer)
+
+    def _is_past(self, machine: MachineName, last: StoredOffer | None, ask: wire.Ask) -> bool:
+        """Whether the machine has what the inventory does not know."""
+        had = self._had.get(machine, NO_OFFER)
+        if last is None:
+            return had > NO_OFFER
+        is_another = ask.have == last.offer and not has(last, ask.have, ask.generation)
+        return had > last.offer or is_another
+
+    async def _anew(self, machine: MachineName, ask: wire.Ask) -> StoredOffer | None:
+        """What it was offered last, above what it has; it may have been offered more meanwhile."""
+        last = (await self._inventory.last_offers([machine])).get(machine)
+        had = self._had.get(machine, NO_OFFER)
+        if last is None:
+            return await self._emptied(machine, had)
+        if self._is_past(machine, last, ask):
+            return await self._renumbered(last, ordering.offer_above(max(had, last.offer)))
+        return last
 
     async def _emptied(self, machine: MachineName, had: OfferNumber) -> StoredOffer | None:
         """Nothing, for a machine that has something and was forgotten with it.
@@ -206,12 +236,14 @@ class Offering:
     async def renew(self, machines: Iterable[MachineName]) -> None:
         """Offer what was offered last under another number, so that it is tried once more."""
         machines = tuple(machines)
-        stored = await self._inventory.last_offers(machines)
+        async with self._numbering:
+            stored = await self._inventory.last_offers(machines)
+            for machine in machines:
+                if (last := stored.get(machine)) is not None:
+                    had = max(last.offer, self._had.get(machine, NO_OFFER))
+                    await self._renumbered(last, ordering.next_offer(had))
         for machine in machines:
-            if (last := stored.get(machine)) is not None:
-                had = max(last.offer, self._had.get(machine, NO_OFFER))
-                await self._renumbered(last, ordering.next_offer(had))
-                await self.hint(machine)
+            await self.hint(machine)
 
     async def _renumbered(self, last: StoredOffer, number: OfferNumber) -> StoredOffer:
         """The same offer under a number that its machine takes."""

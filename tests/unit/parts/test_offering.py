@@ -1,6 +1,11 @@
 """Offers are numbered above all that their machine has, whatever the inventory forgot."""
 
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import Any
+
 import nacl.signing
+import pytest
 
 from keyplane import wire
 from keyplane.model.declaration import NO_OFFER, Declaration, OfferNumber
@@ -74,6 +79,44 @@ async def test_an_offer_made_before_the_agent_was_heard_is_numbered_anew() -> No
     assert declared.entries[WEB].key == Digest(planned("1").entry.key)
     assert await ask(life, OfferNumber(1, 1)) is None
     assert await offer(offering(inventory), "1") == OfferNumber(1, 1)
+
+
+class Slow(MemoryInventory):
+    """Holds back what was just read of the last offers, the next time alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_read, self.goes_on = asyncio.Event(), asyncio.Event()
+        self.is_held = False
+
+    async def last_offers(self, machines: Collection[MachineName]) -> Mapping[MachineName, Any]:
+        found = await super().last_offers(machines)
+        if self.is_held:
+            self.is_held = False
+            self.is_read.set()
+            await self.goes_on.wait()
+        return found
+
+
+@pytest.mark.parametrize("how", ["asks", "renews"])
+async def test_what_is_numbered_anew_is_the_last_offer_still(how: str) -> None:
+    """While one that was read is numbered anew, the machine is offered another."""
+    inventory = Slow()
+    life = offering(inventory)
+    await offer(life, "1")
+    inventory.is_held = True
+    again = ask(life, OfferNumber(0, 7)) if how == "asks" else life.renew([ALPHA])
+    async with asyncio.timeout(60):
+        anew = asyncio.create_task(again)
+        await inventory.is_read.wait()
+        newer = asyncio.create_task(offer(life, "2"))
+        for _ in range(100):  # it comes as far as it may
+            await asyncio.sleep(0)
+        inventory.goes_on.set()
+        await asyncio.gather(anew, newer)
+    declared = await ask(life, NO_OFFER)
+    assert declared is not None
+    assert declared.entries[WEB].key == Digest(planned("2").entry.key)
 
 
 async def commit(inventory: MemoryInventory, *entries: EntryId) -> None:
