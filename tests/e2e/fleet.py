@@ -191,6 +191,9 @@ class Fleet:
 
     def close(self) -> None:
         self.run("down", "--units", exit_status=None)
+        # Who was killed, or has ended by itself, may not have come to its end yet.
+        with contextlib.suppress(AssertionError):
+            wait_for(lambda: not self.holders(), "nothing is left over")
         holders = self.holders()
         assert not holders, f"left over: {holders}"
 

@@ -12,9 +12,9 @@ import time
 from collections.abc import Sequence
 from typing import Self
 
-from tests.e2e.fleet import DEADLINE_S, KEYPLANE, Fleet
+from tests.e2e.fleet import BUSY, DEADLINE_S, KEYPLANE, Fleet
 
-ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 """The second screen, and back from it."""
 
 
@@ -44,6 +44,11 @@ class Terminal:
             self.child.kill()
         self.child.wait()
         os.close(self._ours)
+
+    @property
+    def said(self) -> str:
+        """What was drawn, but for what a command says on a busy machine."""
+        return BUSY.sub("", self.drawn.decode())
 
     def until(self, text: str, seconds: float = DEADLINE_S) -> None:
         """Read on until it stands in what was drawn since the last call."""

@@ -131,11 +131,9 @@ def running(fleet: Fleet, mark: str) -> set[int]:
 
 
 def servers(fleet: Fleet) -> set[int]:
-    return {pid for pid in running(fleet, "python3 -u server.py") if not is_shim(pid)}
-
-
-def is_shim(pid: int) -> bool:
-    return "keyplane-shim" in Path(f"/proc/{pid}/comm").read_text()
+    """Themselves: the command of a shim begins otherwise."""
+    command = "python3 -u server.py"
+    return {pid for pid, each in fleet.holders().items() if each.startswith(command)}
 
 
 def test_another_version_takes_over_while_the_former_answers(fleet: Fleet) -> None:

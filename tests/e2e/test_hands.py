@@ -153,18 +153,20 @@ def test_a_port_that_somebody_else_took_is_named_and_waited_for(fleet: Fleet) ->
     fleet.run("stop", WEB)
     port = fleet.listen(WEB, "http")
     program = (
-        f"import socket, time; s = socket.create_server(('127.78.0.1', {port})); time.sleep(600)"
+        f"import socket, time; s = socket.create_server(('127.78.0.1', {port}));"
+        "print('held', flush=True); time.sleep(600)"
     )
-    inside = ["nsenter", f"--net={fleet.network.path}"]
-    holder = subprocess.Popen([*inside, sys.executable, "-c", program])
+    words = ["nsenter", f"--net={fleet.network.path}", sys.executable, "-c", program]
+    holder = subprocess.Popen(words, stdout=subprocess.PIPE)
     try:
-        wait_for(lambda: any(f"{port}" in text for text in fleet.holders().values()), "it is held")
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
         found = fleet.run("start", WEB, "--json", "--wait", "60", exit_status=1).json
         assert f"port {port} is held by pid {holder.pid} (" in found["cause"]
         assert entry(fleet)["state"] == "failed"
     finally:
         holder.kill()
-        holder.wait()
+        holder.communicate()
     wait_for(lambda: entry(fleet)["state"] == "healthy", "it runs", 90)
 
 

@@ -122,14 +122,14 @@ def test_a_rollout_is_followed_in_place_to_its_end(fleet: Tallies) -> None:
             left.until("paused before step 1")
             left.interrupt()
             assert left.end() == 130
-            assert left.drawn.startswith(ENTER)
-            told = left.drawn.rpartition(LEAVE)[2].decode()
+            assert left.said.startswith(ENTER)
+            told = left.said.rpartition(LEAVE)[2]
             assert "no longer watched; what was begun goes on" in told
         with Terminal(fleet, "rollout", "show", "--follow") as terminal:
             terminal.until("paused before step 1")
             fleet.run("thaw")
             assert terminal.end(240) == 0, terminal.drawn.decode()
-        end = terminal.drawn.rpartition(LEAVE)[2].decode()
+        end = terminal.said.rpartition(LEAVE)[2]
         lines = [line.rstrip() for line in end.splitlines()]
         assert all(len(line) <= 80 for line in lines if "\x1b" not in line), end
         assert "\x1b[H" not in end, "drawn once"

@@ -19,7 +19,9 @@ settle = "100ms"
 kind = "process"
 restart = "no"
 command = ["sh", "-c", "test -e GATE || exit 3; while :; do sleep 1; done", "one"]
+health = { command = ["test", "-e", "GATE"], interval = "200ms", startPeriod = "60s" }
 """
+"""Its check is that of the gate, too: what has yet to find it shut is not healthy meanwhile."""
 FLEET = """
 fleet = "retries"
 [machines.a]

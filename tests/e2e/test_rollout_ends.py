@@ -44,6 +44,10 @@ def heard_ms_ago(fleet: WebFleet, machine: str) -> int:
     return found["heard_ms_ago"]
 
 
+def all_accepted(fleet: WebFleet) -> bool:
+    return all(each["accepted"] == each["offered"] for each in fleet.status()["machines"])
+
+
 def is_well(fleet: WebFleet) -> bool:
     return fleet.run("status", exit_status=None).exit == 0
 
@@ -191,6 +195,7 @@ def test_pushes_with_a_restart_between_never_offer_a_lower_number(fleet: WebFlee
         os.kill(fleet.parts()["controller"], signal.SIGKILL)
         wait_for(lambda: fleet.run("status", exit_status=None).exit in (0, 1), "it is back", 120)
         fleet.run("push", "b")
+        wait_for(lambda: all_accepted(fleet), "each has accepted what it was offered last")
     assert fleet.words() == before | {"a": "eight", "b": "eight"}
     assert {"a", "b"} <= {name for name, row in offers.seen.items() if len(row) > 1}
     assert all(row == sorted(row) for row in offers.seen.values()), offers.seen

@@ -41,7 +41,10 @@ type = "directory"
 path = "/var/lib/vpn"
 [roles.node.units.node]
 kind = "process"
-command = ["sh", "-c", "printf 10.0.0.1 > /var/lib/vpn/address; exec sleep 1000000"]
+command = ["sh", "-c", '''
+cd /var/lib/vpn && printf 10.0.0.1 > draft && mv draft address  # never half
+exec sleep 1000000
+''']
 """
 COUNTED = """
 module = "spare"
