@@ -4,7 +4,6 @@ Units are not its business, except for `stop_units` once no agent runs any more.
 """
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -215,19 +214,9 @@ def stop(state: StateDir) -> bool:
 
 
 def _lock_held(state: StateDir) -> bool:
-    import fcntl
+    from keyplane.parts import locks
 
-    try:
-        descriptor = os.open(state.supervisor_lock, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # beside others who look
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+    return locks.is_held(state.supervisor_lock)
 
 
 def _wait(poll: Callable[[], T | None], seconds: float, late: Callable[[], str]) -> T:

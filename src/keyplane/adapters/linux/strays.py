@@ -4,11 +4,12 @@ They cannot be adopted, as no lock or status can be given back to them. They are
 that they hold open, and ended, so that a start makes no second one beside them.
 """
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from keyplane.adapters.linux import spawn
+from keyplane.adapters.linux import leftovers, spawn
 from keyplane.adapters.linux.state_root import RunId, StateRoot
 
 _COMM = b"keyplane-shim\n"
@@ -36,6 +37,16 @@ def below(folder: Path) -> Iterator[tuple[Path, int]]:
                 yield found[0], int(place.name)
 
 
+def shims(folder: Path) -> Iterator[int]:
+    """Each shim of what is below the folder; one that begins, or runs a command once, has no lock."""
+    for place in Path("/proc").iterdir():
+        if place.name.isdecimal() and _is_shim(place):
+            held = _held(int(place.name))
+            where = _mark(place) if held is None else held[0]
+            if where is not None and where.is_relative_to(folder):
+                yield int(place.name)
+
+
 def run_directory(pid: int) -> Path | None:
     """Where the run directory of a shim is by now, or was when it was removed; None of others."""
     found = _held(pid)
@@ -54,9 +65,9 @@ async def end(child: spawn.Child, timeout_s: float) -> bool:
 def _held(pid: int) -> tuple[Path, bool] | None:
     """The run directory whose lock a shim holds open, and whether it is there; None of others."""
     place = Path(f"/proc/{pid}")
+    if not _is_shim(place):
+        return None
     try:
-        if (place / "comm").read_bytes() != _COMM:
-            return None
         for file in (place / "fd").iterdir():
             name = str(file.readlink())
             held = name.removesuffix(_REMOVED)
@@ -65,3 +76,21 @@ def _held(pid: int) -> tuple[Path, bool] | None:
     except OSError:  # it ended, or is another account's and so none of ours
         return None
     return None
+
+
+def _is_shim(place: Path) -> bool:
+    try:
+        return (place / "comm").read_bytes() == _COMM
+    except OSError:
+        return False
+
+
+def _mark(place: Path) -> Path | None:
+    """What it was started for, by its environment."""
+    try:
+        variables = (place / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    name = f"{leftovers.RUN_MARK}=".encode()
+    found = next((each for each in variables if each.startswith(name)), None)
+    return None if found is None else Path(os.fsdecode(found.removeprefix(name)))

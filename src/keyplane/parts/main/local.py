@@ -3,7 +3,8 @@
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,9 @@ from keyplane.adapters.linux.shim_command import Placement
 from keyplane.adapters.linux.spawn import Child
 from keyplane.adapters.linux.state_root import StateRoot
 from keyplane.model.host import ObservedProcess
+from keyplane.parts import locks
 from keyplane.parts.state_dir import StateDir
+from keyplane.ports.host import HostBusyError
 
 if TYPE_CHECKING:
     from keyplane.converge.reaction_record import Record
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
 
 STOP_MS = 30_000
 """A database ends within it; what does not is killed."""
+AGENT_MAX_S = 30.0
+"""An agent ends in a second; a busy machine makes it ten."""
 
 
 def placement(state: StateDir, machine: str) -> Placement:
@@ -50,9 +55,10 @@ def machines_in_use(state: StateDir) -> list[str]:
 
 
 def stop_units(state: StateDir) -> int:
-    """Stop all that runs on the local machines; how many that were. No agent may run.
+    """Stop all that runs on the local machines; how many that were. Agents that still end are awaited.
 
-    What runs where its state was removed is among it.
+    What runs where its state was removed is among it. Nothing is left: neither who is about to begin
+    or to go, nor a command that an agent ran once.
     """
     return asyncio.run(_stop(state))
 
@@ -63,27 +69,47 @@ def has_strays(state: StateDir) -> bool:
 
 
 async def _stop(state: StateDir) -> int:
+    await _until_no_agent(state)
+    seen = list(_observed(state))
     stops = [
         processes.stop(each.entry, each.unit, each.digest, timeout_ms=STOP_MS)
-        for processes, each in _running(state)
+        for processes, each in seen
     ]
-    stops += [
-        strays.end(child, STOP_MS / 1000)
-        for _, pid in strays.below(state.machines)
-        if (child := Child.adopt(pid)) is not None
+    removed = _ends(pid for _, pid in strays.below(state.machines))
+    await asyncio.gather(*stops, *removed)
+    await asyncio.gather(*_ends(strays.shims(state.machines)))
+    return sum(1 for _, each in seen if each.running) + len(removed)
+
+
+def _ends(pids: Iterable[int]) -> list[Coroutine[None, None, bool]]:
+    return [
+        strays.end(child, STOP_MS / 1000) for pid in pids if (child := Child.adopt(pid)) is not None
     ]
-    await asyncio.gather(*stops)
-    return len(stops)
+
+
+async def _until_no_agent(state: StateDir) -> None:
+    """One whose supervisor was killed ends by itself, and may start something until then."""
+    deadline = time.monotonic() + AGENT_MAX_S
+    for lock in sorted(state.machines.glob("*/agent/lock")):
+        while locks.is_held(lock):
+            if time.monotonic() > deadline:
+                machine = lock.parent.parent.name
+                raise HostBusyError(f"the agent of {machine} does not end")
+            await asyncio.sleep(0.05)
 
 
 def _running(state: StateDir) -> Iterator[tuple[LinuxProcesses, ObservedProcess]]:
+    return (found for found in _observed(state) if found[1].running)
+
+
+def _observed(state: StateDir) -> Iterator[tuple[LinuxProcesses, ObservedProcess]]:
+    """All that ever ran, and is not forgotten."""
     if not state.machines.is_dir():
         return
     for folder in sorted(state.machines.iterdir()):
         processes = LinuxProcesses(placement(state, folder.name))
         for each in processes.observe():
-            if each.running:
-                yield processes, each
+            yield processes, each
 
 
 def heard(state: StateDir, machine: str) -> "tuple[Declaration | None, Record] | None":

@@ -23,7 +23,7 @@ from keyplane.converge import saved
 from keyplane.converge.history import History
 from keyplane.model.declaration import Report
 from keyplane.model.names import Digest, EntryId, MachineName
-from keyplane.parts import agent_socket, state_dir
+from keyplane.parts import agent_socket, locks, state_dir
 from keyplane.parts.agent_alone import Alone
 from keyplane.ports.errors import PermanentError, TransientError
 from keyplane.ports.store import StoreUnavailableError
@@ -113,17 +113,7 @@ class OnMachine:
 
     def _runs(self) -> bool:
         """Also while somebody else keeps agents away."""
-        try:
-            lock = os.open(self.root / "agent" / "lock", os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return False
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # beside others who look
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(lock)
-        return False
+        return locks.is_held(self.root / "agent" / "lock")
 
     def _silent(self, problem: str) -> AgentSilentError:
         return AgentSilentError(f"the agent of {self.machine} runs, and does not answer: {problem}")

@@ -2,10 +2,8 @@
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import sys
-import time
 from collections.abc import Mapping, Sequence
 
 from keyplane.adapters.linux import part_logs
@@ -13,7 +11,7 @@ from keyplane.adapters.nats import keys
 from keyplane.adapters.nats.permissions import Controller, Machine, User
 from keyplane.adapters.nats.server import EmbeddedServer
 from keyplane.model.names import MachineName
-from keyplane.parts import metrics_socket
+from keyplane.parts import locks, metrics_socket
 from keyplane.parts.state_dir import StateDir
 from keyplane.parts.supervisor import ALREADY_RUNS, Part, Supervisor
 from keyplane.ports.errors import PortError
@@ -25,29 +23,13 @@ LOG_BYTES_MAX = 8 << 20
 LOGS_S = 5.0
 """How often the sizes of logs are looked at: a part that fails as fast as it can writes less than its
 bound in between."""
-LOOK_S = 0.5
-"""Longer than any look at the lock takes; another supervisor holds it for good."""
 
 
 def run(state: StateDir, machines: Sequence[str]) -> None:
     lock = os.open(state.supervisor_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    if not _locked(lock):
+    if not locks.take(lock):
         sys.exit(ALREADY_RUNS)
     asyncio.run(_supervise(state, machines, lock))
-
-
-def _locked(lock: int) -> bool:
-    """Take the lock. A command that only looks whether it is held has it for a moment too."""
-    deadline = time.monotonic() + LOOK_S
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.01)
-        else:
-            return True
 
 
 class StateRemovedError(PortError):
