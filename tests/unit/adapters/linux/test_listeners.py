@@ -94,7 +94,7 @@ def bound(address: str) -> Iterator[int]:
         yield one.getsockname()[1]
 
 
-@pytest.mark.parametrize("address", [HOST, "0.0.0.0", "::"])
+@pytest.mark.parametrize("address", [HOST, "0.0.0.0", "::"], ids=["its", "all", "all of 6"])
 async def test_a_port_of_udp_that_somebody_else_has_is_found_before_a_start(
     processes: LinuxProcesses, address: str
 ) -> None:
