@@ -2,7 +2,11 @@
 
 import asyncio
 import selectors
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 EPOCH_MS = 1_700_000_000_000
 
@@ -46,8 +50,12 @@ class _Leaping(selectors.DefaultSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An event loop in which an hour of sleep passes at once.
 
-    Not for tasks that await sockets or processes beside timers: those come late, by its time.
+    Not for tasks that await sockets or processes beside timers: those come late, by its time. It
+    has no threads: what is sent to one is done on the spot, and told later.
     """
+
+    takes_s: Callable[[], float] = staticmethod(lambda: 0.0)
+    """How long the work of the next thread takes."""
 
     def __init__(self) -> None:
         self._leaping = _Leaping()
@@ -55,6 +63,28 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._leaping.now_s
+
+    def run_in_executor(  # type: ignore[override]  # the base's own type is not to be had
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> "asyncio.Future[T]":
+        del executor
+        done: asyncio.Future[T] = self.create_future()
+        try:
+            answer: Callable[[], None] = partial(_answer, done, func(*args))
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is awaited
+            answer = partial(_raise, done, error)
+        self.call_later(self.takes_s(), answer)
+        return done
+
+
+def _answer(done: "asyncio.Future[T]", value: T) -> None:
+    if not done.done():
+        done.set_result(value)
+
+
+def _raise(done: "asyncio.Future[T]", error: BaseException) -> None:
+    if not done.done():
+        done.set_exception(error)
 
 
 class LoopClock:

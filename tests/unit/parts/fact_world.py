@@ -17,11 +17,10 @@ from keyplane.parts.offering import Offering
 from keyplane.parts.planning import Planning
 from keyplane.ports import fact_order
 from keyplane.testing.bus import MemoryBus
-from keyplane.testing.clock import LoopClock
+from keyplane.testing.clock import LoopClock, VirtualLoop
 from keyplane.testing.facts import MemoryFacts
 from keyplane.testing.host import MemoryHost
 from keyplane.testing.inventory import MemoryInventory
-from keyplane.testing.simulation.time import Loop
 from keyplane.testing.sources import MemorySources
 from keyplane.testing.store import MemoryStore
 from tests.unit.parts.fact_fleet import HEARD, archive, read
@@ -38,7 +37,7 @@ def in_virtual_time(main: Callable[[], Awaitable[None]]) -> None:
         async with asyncio.timeout(100_000):
             await main()
 
-    with asyncio.Runner(loop_factory=Loop) as runner:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(run())
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from keyplane.testing.clock import VirtualLoop
 from keyplane.testing.simulation.chance import Chance
 from keyplane.testing.simulation.happenings import Happenings
 from keyplane.testing.simulation.natures import Natures
-from keyplane.testing.simulation.time import Loop
 from keyplane.testing.simulation.voices import Voices
 from keyplane.testing.simulation.world import World
 
@@ -50,7 +50,7 @@ class Outcome:
 
 
 def run(seed: int) -> Outcome:
-    with asyncio.Runner(loop_factory=Loop) as runner:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(_run(seed))
 
 
@@ -66,7 +66,7 @@ def outcomes(seeds: Sequence[int], jobs: int) -> Iterator[Outcome]:
 async def _run(seed: int) -> Outcome:
     chance = Chance(seed)
     loop = asyncio.get_running_loop()
-    assert isinstance(loop, Loop)
+    assert isinstance(loop, VirtualLoop)
     loop.takes_s = partial(chance.between, 0.0, 0.3)
     world = World(
         chance,
