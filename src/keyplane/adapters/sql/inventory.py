@@ -27,6 +27,7 @@ from keyplane.adapters.sql import (
 )
 from keyplane.adapters.sql import machines as machine_rows
 from keyplane.adapters.sql import volumes as volume_rows
+from keyplane.adapters.sql.whole import Whole
 from keyplane.model.declaration import Report, Word
 from keyplane.model.names import Digest, EntryId, MachineName
 from keyplane.model.volumes import Backup, OrderChange, VolumeOrder, given_away
@@ -42,10 +43,11 @@ TURN_MAX_S = 3 * engine.LOCK_MAX_S
 it, one lock's wait after another: people are answered sooner."""
 
 
-class SqlInventory:
+class SqlInventory(Whole):
     """The port `Inventory`, in SQLite or PostgreSQL. Made by `open`."""
 
     def __init__(self, engines: engine.Engines, holder: str | None) -> None:
+        super().__init__()
         self._engines = engines
         self._holder = holder
         self._turn = asyncio.Lock()
@@ -368,6 +370,7 @@ class SqlInventory:
             return await audits.newest(connection, limit)
 
     async def close(self) -> None:
+        await self._quiet()
         await self._engines.writer.dispose()
 
 

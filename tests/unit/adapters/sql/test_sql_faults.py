@@ -1,6 +1,7 @@
 """What goes wrong with a database is said in the port's words, and never as a library's error."""
 
 import asyncio
+import gc
 import socket
 import sqlite3
 from pathlib import Path
@@ -181,3 +182,52 @@ async def test_text_that_is_no_unicode_is_refused(tmp_path: Path) -> None:
         await inventory.add_revision({"bad\udcff": b""}, who="ada", why="", at_ms=1)
     assert await write(inventory) == 1
     await inventory.close()
+
+
+async def test_who_is_cancelled_amid_a_statement_leaves_nothing_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was begun is made to its end; then it is told that it was cancelled, and all is well."""
+    monkeypatch.setattr(engine, "LOCK_MAX_S", 0.5)
+    connect, engines = engine.connect, list[engine.Engines]()
+    monkeypatch.setattr(engine, "connect", lambda url: engines.append(connect(url)) or engines[-1])
+    inventory = await SqlInventory.open(url(tmp_path / "inventory.db"))
+    writing: asyncio.Task[int] | None = None
+    amid: list[str] = []
+
+    def cancel(*told: object) -> None:
+        if writing is not None and not writing.done():
+            amid.append(str(told[2]).split()[0])
+            if amid[-1] == "SELECT":
+                writing.cancel()
+
+    event.listen(engines[0].reader.sync_engine, "before_cursor_execute", cancel)
+    gc.disable()  # it would let go of what is locked
+    try:
+        writing = asyncio.ensure_future(write(inventory))
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        assert amid[:2] == ["BEGIN", "SELECT"]
+        assert await write(inventory, b"2") == 2
+    finally:
+        gc.enable()
+        await inventory.close()
+    assert not caplog.records
+
+
+async def test_what_is_under_way_is_made_before_an_inventory_closes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Also where who asked for it has gone, and waits no more."""
+    inventory = await SqlInventory.open(url(tmp_path / "inventory.db"))
+    calls = [asyncio.ensure_future(write(inventory, b"%d" % n)) for n in range(3)]
+    await asyncio.sleep(0)
+    for each in calls:
+        each.cancel()
+    await inventory.close()
+    await asyncio.wait(calls)
+    assert all(each.cancelled() for each in calls)
+    again = await SqlInventory.open(url(tmp_path / "inventory.db"))
+    assert [each.number for each in await again.history(9)] == [3, 2, 1]
+    await again.close()
+    assert not caplog.records
