@@ -131,9 +131,12 @@ def running(fleet: Fleet, mark: str) -> set[int]:
 
 
 def servers(fleet: Fleet) -> set[int]:
-    """Themselves: the command of a shim begins otherwise."""
-    command = "python3 -u server.py"
-    return {pid for pid, each in fleet.holders().items() if each.startswith(command)}
+    """Themselves, and not their shims, which are told the command."""
+    return {
+        pid
+        for pid, command in fleet.holders().items()
+        if "python3 -u server.py" in command and "keyplane-shim" not in command
+    }
 
 
 def test_another_version_takes_over_while_the_former_answers(fleet: Fleet) -> None:
