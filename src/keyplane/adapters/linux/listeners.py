@@ -35,7 +35,7 @@ def foreign(
     for protocol, ports in held.items():
         for each in at(ports, address, protocol) if ports else ():
             holders = list(_holders(each.inode))
-            if not any(_descends(pid, shims) for pid in holders):
+            if not any(_descends(pid, shims) for pid in holders) and _listens_still(each, protocol):
                 port = f"port {each.port}" if protocol is TCP else f"port {each.port} of UDP"
                 return f"{port} is held by {_named(each, holders)}"
     return None
@@ -58,8 +58,10 @@ def answers(
     held = [(each, list(_holders(each.inode))) for each in found]
     if any(_descends(pid, shims) for _, holders in held for pid in holders):
         return None
-    each, holders = held[0]
-    return f"port {port} answers, but is held by {_named(each, holders)}"
+    for each, holders in held:
+        if _listens_still(each, TCP):
+            return f"port {port} answers, but is held by {_named(each, holders)}"
+    return None
 
 
 def marked(
@@ -78,6 +80,11 @@ def _address(text: str | None) -> Address | None:
         return None if text is None else socket_tables.plain(ipaddress.ip_address(text))
     except ValueError:
         return None  # a name: who it is now may not be who it is to the unit
+
+
+def _listens_still(listener: Listener, protocol: Protocol) -> bool:
+    """Who holds it was looked for later than it was found, and may have ended in between."""
+    return any(each.inode == listener.inode for each in socket_tables.listening(protocol))
 
 
 def _holders(inode: int) -> Iterator[int]:

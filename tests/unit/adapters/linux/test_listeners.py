@@ -10,6 +10,7 @@ import pytest
 
 from keyplane.adapters.linux import listeners, socket_tables
 from keyplane.adapters.linux.processes import LinuxProcesses
+from keyplane.adapters.linux.socket_tables import TCP
 from keyplane.adapters.linux.state_root import StateRoot
 from keyplane.model.declaration import Health
 from keyplane.model.names import EntryId
@@ -139,6 +140,27 @@ async def test_an_answer_of_the_unit_or_of_its_children_is(
     await processes.start(unit)
     await until(lambda: listeners.at((free,), HOST))
     assert await processes.probe(Health(tcp=f"{HOST}:{free}", timeout_ms=60_000), unit) is None
+
+
+def test_who_ends_while_he_is_looked_for_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """His port is free by then, and nobody could be named."""
+    server = socket.create_server((HOST, 0))
+    port = server.getsockname()[1]
+
+    def ends(_: int) -> Iterator[int]:
+        server.close()
+        yield from ()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(listeners, "_holders", lambda _: iter(()))
+        assert "cannot be looked into" in str(listeners.foreign({TCP: (port,)}, HOST, ()))
+        assert "cannot be looked into" in str(
+            listeners.answers(f"{HOST}:{port}", (port,), None, ())
+        )
+        patch.setattr(listeners, "_holders", ends)
+        assert listeners.foreign({TCP: (port,)}, HOST, ()) is None
+        server = socket.create_server((HOST, port))
+        assert listeners.answers(f"{HOST}:{port}", (port,), None, ()) is None
 
 
 def test_what_listens_is_read_of_both_families() -> None:
