@@ -58,7 +58,7 @@ def inventory(fleet: Fleet) -> None:
 
 
 def store(fleet: Fleet) -> None:
-    shutil.rmtree(state(fleet) / "store")
+    take_away(state(fleet) / "store", beside=fleet.directory.parent)
 
 
 def ledger(fleet: Fleet) -> None:

@@ -7,6 +7,7 @@ import click
 
 from keyplane.cli import faults, progress, rows, status_view
 from keyplane.cli.registry import EXIT_FAILED
+from keyplane.converge import backoff
 from keyplane.parts import control_messages as messages
 from keyplane.parts import embedded
 from keyplane.parts import status as computing
@@ -15,22 +16,26 @@ from keyplane.parts.state_dir import StateDir
 WAIT_S = 120.0
 """As long as a rollout's step may take to be healthy; what takes longer is named and left to come."""
 TRIED_AGAIN_S = 10.0
-"""What failed is tried again after a second, then ever more slowly: whatever an apply just mended,
-as an archive that was damaged, comes right within this."""
+"""How long a try takes at most: whatever an apply just mended, as an archive that was damaged, comes
+right within this once it is tried again."""
 LOOK_S = 0.1
 
 _ON_THE_WAY = ("unreported", "applying", "applied")
 
 
-def wait(state: StateDir) -> int:
-    """Wait until all that is on its way runs or failed, and tell of each; the exit status."""
+def wait(state: StateDir, since: float) -> int:
+    """Wait until all that is on its way runs or failed, and tell of each; the exit status.
+
+    The agents may have tried since that time, by the monotonic clock.
+    """
     client = embedded.controller(state)
     began = time.monotonic()
+    again_s = tried_again_s(began - since)
     awaited: set[str] = set()
     while True:
         status = client.status()
         waited_s = time.monotonic() - began
-        left = set(on_the_way(status, failed=waited_s < TRIED_AGAIN_S))
+        left = set(on_the_way(status, failed=waited_s < again_s))
         for entry in status.entries:
             if entry.entry in awaited - left:
                 click.echo(progress.entry_line(entry.entry, entry.state, ""))
@@ -38,6 +43,14 @@ def wait(state: StateDir) -> int:
         if not left or waited_s > WAIT_S:
             return _told(status, left)
         time.sleep(LOOK_S)
+
+
+def tried_again_s(failing_s: float) -> float:
+    """Within which time whatever fails for so long is tried again, and comes of it what may.
+
+    Each wait between two tries is twice the one before, and so no longer than all before together.
+    """
+    return min(failing_s, backoff.LONGEST_MS / 1000) + TRIED_AGAIN_S
 
 
 def on_the_way(status: messages.Status, *, failed: bool = False) -> Iterator[str]:

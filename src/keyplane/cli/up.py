@@ -4,6 +4,7 @@ import os
 import pwd
 import shlex
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -70,6 +71,7 @@ def command(directory: Path, *, yes: bool, no_apply: bool, volumes: dict[str, st
     idle = not (first or was_up or local.count_units(state))
     # A machine that left the fleet has an agent for as long as something of it is there.
     machines = sorted({*machines, *local.machines_in_use(state)})
+    since = time.monotonic()
     try:
         embedded.start(state, machines)
         ready = embedded.wait_ready(state, machines)
@@ -94,7 +96,7 @@ def command(directory: Path, *, yes: bool, no_apply: bool, volumes: dict[str, st
         ),
         verb="up",
     )
-    sys.exit(exit_status or coming.wait(state))
+    sys.exit(exit_status or coming.wait(state, since))
 
 
 def _refuse_odd_path(root: Path) -> None:

@@ -1,6 +1,9 @@
 """What `keyplane up` waits for once its apply is through."""
 
+from itertools import accumulate, pairwise
+
 from keyplane.cli import coming
+from keyplane.converge import backoff
 from keyplane.parts import control_messages as messages
 
 
@@ -55,6 +58,14 @@ def test_what_is_healthy_failed_or_waits_for_somebody_is_not() -> None:
 
 def test_what_failed_is_waited_for_while_it_is_tried_again() -> None:
     assert on_the_way(entry("failed"), machine(), failed=True)
+
+
+def test_what_failed_for_however_long_is_tried_again_meanwhile() -> None:
+    """Also where an apply took so long that the tries are far apart by its end."""
+    tries = list(accumulate(backoff.delay_ms(failures) for failures in range(1, 30)))
+    for before, after in pairwise(tries):
+        assert coming.tried_again_s(before / 1000) > (after - before) / 1000
+    assert coming.tried_again_s(0.0) == coming.TRIED_AGAIN_S
 
 
 def test_a_silent_machine_is_not_waited_for() -> None:
