@@ -72,6 +72,8 @@ interface = "greeting"
     )
     + 'env = { WORD = "${results.host.word}" }\n'
 )
+TRIES = 5
+"""One of two that fail at once may be kept from the processor for longer than a rollout waits for it."""
 ME = f"{getpass.getuser()} ({os.getuid()})"
 
 
@@ -473,9 +475,17 @@ def test_what_failed_is_applied_again_as_it_is_once_its_cause_is_mended(
             f'{path.read_text()}\n[instances.{name}]\nmodule = "door"\n'
             f'settings.main.key = "{key}"\nplacement.every.main = {{ machines = ["beta"] }}\n'
         )
-    end = fleet.apply(exit_status=1)
-    assert end["outcome"] == "failed"
-    assert [each["entry"] for each in end["failures"]] == ["left:main@beta", "right:main@beta"]
+    both = ["left:main@beta", "right:main@beta"]
+    for _ in range(TRIES):
+        end = fleet.apply(exit_status=1)
+        assert end["outcome"] == "failed"
+        named = [each["entry"] for each in end["failures"]]
+        assert named
+        assert set(named) <= set(both)
+        if named == both:
+            break
+    else:
+        pytest.fail(f"{TRIES} tries, and never did both fail within the time that is waited for it")
     key.touch()
     assert fleet.apply()["outcome"] == "done"
     for name in ("left", "right"):

@@ -89,6 +89,6 @@ def ask(path: Path, request: dict[str, Any]) -> bytes | None:
         client.sendall(json.dumps(request).encode() + b"\n")
         with client.makefile("rb") as stream:
             line = stream.readline()
-    if not line:
+    if not line.endswith(b"\n"):
         raise OSError("the agent closed the connection")
     return line

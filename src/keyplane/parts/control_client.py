@@ -244,6 +244,8 @@ class ControlClient:
         deadline = time.monotonic() + COMES_BACK_S
         with self._answer(method, path, body, TIMEOUT_S, deadline) as answer:
             while line := answer.readline():
+                if not line.endswith(b"\n"):  # it ended amid it
+                    raise http.client.IncompleteRead(line)
                 if line != b"\n":
                     yield msgspec.json.decode(line, type=messages.Event)
 

@@ -54,7 +54,7 @@ def ask_supervisor(state: StateDir, request: dict[str, Any]) -> dict[str, Any] |
         ) from None
     except OSError:
         return None
-    return json.loads(line) if line else None
+    return json.loads(line) if line.endswith(b"\n") else None  # else it ended amid it
 
 
 def is_up(state: StateDir) -> bool:

@@ -25,7 +25,7 @@ async def ask(path: Path, request: Mapping[str, Any]) -> None:
         writer.write(json.dumps(request).encode() + b"\n")
         line = await reader.readline()
         writer.close()
-    answer = json.loads(line) if line else {"error": "nothing"}
+    answer = json.loads(line) if line.endswith(b"\n") else {"error": "nothing"}
     if "ok" not in answer:
         raise ControlRefusedError(f"the supervisor answers {answer.get('error')}")
 

@@ -4,15 +4,17 @@ import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from keyplane.parts import agent_socket, control_client, embedded, unix_socket
 from keyplane.parts import change_messages as changes
-from keyplane.parts import control_client, unix_socket
 from keyplane.parts import control_messages as messages
 from keyplane.parts.control_client import ControlClient
+from keyplane.parts.state_dir import StateDir
 from keyplane.ports.control import ControlUnreachableError
 
 READY = msgspec.json.encode(messages.Ready(machines=["alpha"], generation=None))
@@ -125,6 +127,45 @@ def test_an_answer_is_heard_of_one_that_takes_no_more_questions(
     looked.clear()
     assert ControlClient(path).ready().machines == ["alpha"]
     thread.join(60)
+
+
+def break_off(connection: socket.socket) -> None:
+    """In the midst of a line."""
+    with connection:
+        connection.recv(65536)
+        half = b'{"event": "beg'
+        head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        connection.sendall(head.encode() + f"{len(half):x}\r\n".encode() + half + b"\r\n")
+
+
+def test_half_an_event_tells_of_a_controller_that_ended(tmp_path: Path) -> None:
+    """And not of one of another version."""
+    path = tmp_path / "control.sock"
+    with controllers(path, break_off):
+        client = ControlClient(path, comes_back=lambda: True)
+        with pytest.raises(ControlUnreachableError):
+            list(client.follow())
+
+
+def test_half_an_answer_of_a_part_is_none(tmp_path: Path) -> None:
+    """It ended meanwhile."""
+    state = StateDir(tmp_path / ".keyplane")
+    path = state.supervisor_socket
+    path.parent.mkdir(parents=True)
+
+    def ask_agent() -> None:
+        with pytest.raises(OSError, match="closed the connection"):
+            agent_socket.ask(path, {"do": "status"})
+
+    for ask in (lambda: embedded.ask_supervisor(state, {"do": "parts"}), ask_agent):
+        with unix_socket.listen(path) as server, ThreadPoolExecutor() as pool:
+            asked = pool.submit(ask)
+            server.settimeout(60)
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b'{"bus": {"pid": 1')
+            assert asked.result(60) is None
 
 
 def test_one_that_does_not_come_back_is_not_waited_for(tmp_path: Path) -> None:
