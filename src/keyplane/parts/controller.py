@@ -18,7 +18,6 @@ from keyplane.model.documents import Documents
 from keyplane.model.names import MachineName
 from keyplane.parts import (
     by_facts,
-    lost,
     machine_views,
     measuring,
     proposing,
@@ -26,6 +25,7 @@ from keyplane.parts import (
     volume_messages,
 )
 from keyplane.parts import control_messages as messages
+from keyplane.parts.applying import Applying
 from keyplane.parts.catching_up import CatchingUp
 from keyplane.parts.committing import Committing
 from keyplane.parts.control_client import RefusedError
@@ -34,7 +34,6 @@ from keyplane.parts.fact_plans import FactPlans
 from keyplane.parts.hearing import Hearing
 from keyplane.parts.knowing import Knowing
 from keyplane.parts.leaving import Leaving
-from keyplane.parts.mixing import BaseMovedError
 from keyplane.parts.offering import Offering, has
 from keyplane.parts.past import Past
 from keyplane.parts.people import People
@@ -50,9 +49,7 @@ from keyplane.ports.clock import Clock
 from keyplane.ports.errors import PermanentError, PortError
 from keyplane.ports.inventory import (
     Inventory,
-    RevisionMovedError,
     StoredPlan,
-    TargetMovedError,
 )
 from keyplane.ports.store import ArtifactIntake
 from keyplane.rollout import declaring_values
@@ -145,6 +142,16 @@ class Controller:
             heard=self._hearing.lately,
         )
 
+        self._applying = Applying(
+            inventory=inventory,
+            planning=planning,
+            rolling=self._rolling,
+            cordoning=self._cordoning,
+            committing=self._committing,
+            facts=self.facts,
+            fact_plans=self.fact_plans,
+        )
+
     # What people ask.
 
     async def ready(self) -> messages.Ready:
@@ -231,31 +238,7 @@ class Controller:
                 raise await self.past.overtaken(request.revision, made, self._clock.now_ms())
             if made.is_nothing:
                 raise _refused("nothing", made.said)
-            base = await self._rolling.declared.base(target)
-            made, planned = await self.fact_plans.meant(made, target, base)
-            self._planning.drop()
-            proposing.admit(request, planned)
-            await self._cordoning.before(made, who)
-            if target is None:
-                await lost.check(self._inventory, self.facts, planned)
-            try:
-                events = await self._committing.commit(
-                    made,
-                    planned,
-                    base=base,
-                    target=target,
-                    who=who,
-                    why=request.why,
-                    push=request.push,
-                    volumes=request.volumes,
-                    request=request.request,
-                )
-            except (TargetMovedError, RevisionMovedError, BaseMovedError) as error:
-                raise _refused("target-moved", str(error)) from error
-            finally:
-                self.facts.moved()
-            await self._cordoning.after(made)
-            self.fact_plans.planned(planned)
+            events = await self._applying.apply(request, made, target, who=who)
             self.applied.set()
             return events
 

@@ -10,7 +10,9 @@ from keyplane.model.declaration import EntryState
 from keyplane.model.names import Digest, MachineName, split_entry
 from keyplane.parts import control_messages as messages
 from keyplane.parts import freezing, held, rolling_state, rollout_messages, telling
+from keyplane.parts.applying import TRIES_MAX
 from keyplane.parts.control_client import RefusedError
+from keyplane.parts.mixing import BaseMovedError
 from keyplane.parts.offering import Offering
 from keyplane.parts.planning import Base, Planning
 from keyplane.parts.rolling import Rolling
@@ -134,11 +136,24 @@ class Rollouts:
             return await self._again(asked) if taken is None else taken
 
     async def _again(self, asked: rollout_messages.Again) -> AsyncIterator[messages.Event]:
-        latest, latest_state = await self._find(None)
+        latest, _ = await self._find(None)
         target = await self.inventory.target()
         assert target is not None, "there is a rollout, so there is a target"
         if asked.retry is not None:
             await self._renew(asked.retry, latest.number, asked.who)
+        left = TRIES_MAX
+        while True:
+            left -= 1
+            try:
+                return await self._begin(asked, target)
+            except BaseMovedError:
+                if not left:
+                    raise
+
+    async def _begin(
+        self, asked: rollout_messages.Again, target: StoredPlan
+    ) -> AsyncIterator[messages.Event]:
+        latest, latest_state = await self._find(None)
         base = await self.rolling.declared.base(target)
         named = _named(asked, target, base) if asked.retry is None else latest_state.named
         revision = await self.inventory.revision(target.revision)

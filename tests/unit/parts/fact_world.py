@@ -52,11 +52,17 @@ class World:
         self.facts = {machine: MemoryFacts() for machine in HEARD}
         self.agents: dict[MachineName, asyncio.Task[None]] = {}
         self.lives = 0
+        self.is_permitted = asyncio.Event()
+        """Whether rights on the bus are given at once; else whoever asks for some waits."""
+        self.is_permitted.set()
         self.controller = self._controller()
 
     def _controller(self) -> Controller:
         async def nothing(_: Any) -> None:
             pass
+
+        async def permit(_: Any) -> None:
+            await self.is_permitted.wait()
 
         clock = LoopClock()
         bus = self.bus.controller()
@@ -67,7 +73,7 @@ class World:
             store=MemoryStore(),
             clock=clock,
             agents=nothing,
-            permit=nothing,
+            permit=permit,
             hold_ms=fact_order.HOLD_MS,
         )
 

@@ -1,6 +1,7 @@
 """A person's words on rollouts: retry, close, push."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import msgspec
@@ -27,12 +28,16 @@ class Desk(World):
 
     def __init__(self) -> None:
         super().__init__()
+        self.meanwhile = list[Callable[[], Awaitable[None]]]()
+        """What happens while a word is heeded."""
         self.rollouts = self.desk()
 
     def desk(self) -> Rollouts:
         """Of another life of the controller."""
 
         async def nobody() -> frozenset[MachineName]:
+            while self.meanwhile:
+                await self.meanwhile.pop()()
             return frozenset()
 
         def unread(_: object) -> Reading:
@@ -119,6 +124,21 @@ async def test_a_repeated_request_that_was_not_taken_is_taken_now() -> None:
     await desk.failed()
     await desk.rollouts.again(Again(retry=1, who="ada", request="it", repeated=True))
     assert await desk.number() == 2
+
+
+async def test_a_push_takes_over_from_a_rollout_that_goes_on_meanwhile() -> None:
+    """What that one has sent by then is what is declared, and nobody is asked to say it again."""
+    desk = Desk()
+    overtaken = await desk.apply({DB: "1", WEB: "1"})
+    desk.meanwhile.append(lambda: desk.report(ALPHA))
+    events = await desk.rollouts.again(Again(machines=[BETA], who="ada"))
+    assert await desk.number() == 2
+    assert set(await desk.offered(BETA)) == {WEB}
+    await desk.report(BETA)
+    for told, outcome in ((overtaken, "superseded"), (events, "done")):
+        end = (await all_of(told))[-1]
+        assert isinstance(end, messages.Ended)
+        assert end.outcome == outcome
 
 
 async def test_a_retry_is_refused_where_another_has_what_was_left() -> None:
