@@ -1,17 +1,20 @@
 """The collection: which archives of the store nothing names any more, and letting them go.
 
-Held is what a kept generation, the latest rollout, a machine's last declaration or a backup names.
+Held is what a kept generation, the latest rollout, a machine's last declaration or a backup names,
+and, while data is on its way, all else: a machine may have put it there and not told of it yet.
 A sweep looks at what is held before it lets anything go, is bounded, and takes nothing that
 Keyplane did not record making.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from keyplane import metrics
 from keyplane.journal import Journal
 from keyplane.model.declaration import Declaration
 from keyplane.model.names import Digest, MachineName, split_entry
+from keyplane.model.volumes import OrderKind, VolumeOrder
 from keyplane.parts import collection_messages
 from keyplane.parts.controller import Controller
 from keyplane.parts.offering import Offering
@@ -85,7 +88,7 @@ class Collecting:
                 late = self._clock.monotonic_ms() - began > SWEEP_MS
                 if late or len(removed) == REMOVED_MAX:
                     break
-                if each.digest not in held and each.made_ms is not None:
+                if held.lets_go(each):
                     await asyncio.to_thread(self._shelf.remove, each.digest)
                     removed.append(each.digest)
             if removed:
@@ -103,7 +106,7 @@ class Collecting:
             except PortError as error:
                 log.warning("the sweep ended early", problem=str(error))
 
-    async def _held(self) -> dict[Digest, set[str]]:
+    async def _held(self) -> "_Held":
         """By what each archive is named: a generation, or a machine's last declaration."""
         held: dict[Digest, set[str]] = {}
         machines: set[MachineName] = set(await self._inventory.reports())
@@ -126,14 +129,17 @@ class Collecting:
         for backup in await self._inventory.backups():
             for volume in backup.volumes:
                 held.setdefault(volume.digest, set()).add(f"backup {backup.number}")
+        coming: set[str] = set()
         for order in await self._inventory.volume_orders():
             for digest in (order.contents or {}).values():
                 if digest is not None:
                     held.setdefault(digest, set()).add(f"the data of {order.entry}")
-        return held
+            if _is_on_its_way(order):
+                coming.add(f"data of {order.entry}, which may be on its way")
+        return _Held(named=held, coming=coming)
 
     def _told(
-        self, held: dict[Digest, set[str]], holdings: list[Holding], removed: list[str]
+        self, held: "_Held", holdings: list[Holding], removed: list[str]
     ) -> collection_messages.Collection:
         return collection_messages.Collection(
             archives=[
@@ -141,14 +147,36 @@ class Collecting:
                     digest=each.digest,
                     size=each.size,
                     made_ms=each.made_ms,
-                    held_by=sorted(held.get(each.digest, ())),
-                    goes=each.digest not in held and each.made_ms is not None,
+                    held_by=held.by(each),
+                    goes=held.lets_go(each),
                 )
                 for each in holdings
             ],
             removed=removed,
             automatic=self._shelf.automatic,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    named: Mapping[Digest, set[str]]
+    coming: set[str]
+    """What any archive may be that nothing names."""
+
+    def by(self, archive: Holding) -> list[str]:
+        if archive.made_ms is None:
+            return sorted(self.named.get(archive.digest, ()))
+        return sorted(self.named.get(archive.digest, self.coming))
+
+    def lets_go(self, archive: Holding) -> bool:
+        return archive.made_ms is not None and not self.by(archive)
+
+
+def _is_on_its_way(order: VolumeOrder) -> bool:
+    """Whether what is saved for it is in the store before anything here names it."""
+    if order.kind is OrderKind.TAKE:
+        return order.contents is None and not order.keeps
+    return order.kind is OrderKind.SAVE
 
 
 def _of_plan(stored: StoredPlan) -> Iterator[Digest]:
