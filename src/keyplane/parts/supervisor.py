@@ -87,16 +87,27 @@ class Part:
                 stderr=sink,
                 env={**os.environ, **self.env},
                 start_new_session=True,
-                preexec_fn=die_with_parent,
+                preexec_fn=dying_with(os.getpid()),
             )
 
 
-def die_with_parent() -> None:
-    """Ask the kernel to end this process with the one that started it: no part is left over."""
+def dying_with(parent: int) -> Callable[[], None]:
+    """For a child to call before its command is run: the kernel ends it with its parent.
+
+    So no part is left over, also where its parent ended before this. All that is imported or looked
+    up is so in the parent: in the child whatever another thread had locked stays locked.
+    """
     import ctypes
 
     pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+    prctl = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        prctl(pr_set_pdeathsig, int(signal.SIGTERM))
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return ask
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 from keyplane.model.declaration import OfferNumber, Report
 from keyplane.model.names import EntryId, MachineName
 from keyplane.parts import agent_socket, supervisor, supervisor_client, unix_socket
-from keyplane.parts.supervisor import Part, Supervisor
+from keyplane.parts.supervisor import Part, Supervisor, dying_with
 from keyplane.ports.bus import BusServerError
 from keyplane.ports.control import ControlRefusedError
 from keyplane.rollout.declaring_values import Rights
@@ -46,6 +47,15 @@ async def test_a_part_that_was_killed_is_started_again(tmp_path: Path) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert not Path(f"/proc/{second}").exists()
+
+
+@pytest.mark.parametrize(("is_there", "printed"), [(True, b"runs\n"), (False, b"")])
+def test_nothing_is_begun_for_a_parent_that_ended(is_there: bool, printed: bytes) -> None:
+    parent = os.getpid() if is_there else -1
+    begun = subprocess.run(
+        ["echo", "runs"], stdout=subprocess.PIPE, preexec_fn=dying_with(parent), check=False
+    )
+    assert (begun.stdout, begun.returncode) == (printed, not is_there)
 
 
 async def test_a_part_that_cannot_start_says_why_and_is_tried_again(tmp_path: Path) -> None:
