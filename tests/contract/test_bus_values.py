@@ -1,6 +1,7 @@
 """Dynamic values on a real bus: said by their provider alone, heard by their readers alone."""
 
 import asyncio
+import contextlib
 import json
 import shutil
 from collections.abc import AsyncIterator
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from keyplane.adapters.nats import bucket, subjects
+from keyplane.adapters.nats.client import Client
 from keyplane.adapters.nats.link import Link
 from keyplane.adapters.nats.permissions import Controller, Machine
 from keyplane.ports.bus import BusRefusedError
@@ -210,6 +212,33 @@ async def test_the_bucket_takes_no_headers_that_rule_over_others(world: World) -
     async with link_of(world) as link:
         await bucket.ensure(link)
     assert await say(world, OTHER, b"beta's", BETA, only_if_none=True) > 0
+
+
+async def test_an_end_is_heard_though_the_library_swallows_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `wait_for` does below Python 3.12, by which it waits for the server."""
+    reader = world.agent(BETA)
+    await until_listening(reader, [])
+    waits = asyncio.Event()
+
+    async def swallows(self: Client, timeout: int) -> None:
+        waits.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Client, "flush", swallows)
+        asking = asyncio.create_task(reader.values._link.attach({}))
+        await waits.wait()
+        patch.setattr(Client, "flush", _nothing)
+        asking.cancel()
+        await asyncio.wait([asking], timeout=DEADLINE_S)
+    assert asking.cancelled()
+
+
+async def _nothing(self: Client, timeout: int) -> None:
+    pass
 
 
 def link_of(world: World):

@@ -107,8 +107,7 @@ class Link:
                 made[subject] = await client.subscribe(  # pyright: ignore[reportUnknownMemberType]
                     subject, cb=take
                 )
-            await client.flush(timeout=int(CONNECT_S_MAX))
-            await client.flush(timeout=int(CONNECT_S_MAX))
+            await _flushed(client)
         except (nats.errors.Error, OSError, RuntimeError) as err:
             raise BusUnavailableError(f"the subscriptions were not made: {err}") from err
         for subject in takes:
@@ -261,9 +260,7 @@ class Link:
             await client.subscribe(  # pyright: ignore[reportUnknownMemberType] - a bare Future
                 each.subject, queue=each.queue, cb=each.take
             )
-        # The library's ping overtakes what it has yet to write; a second one comes after it.
-        await client.flush(timeout=int(CONNECT_S_MAX))
-        await client.flush(timeout=int(CONNECT_S_MAX))
+        await _flushed(client)
         for each in subscriptions:
             refused = self._refused.pop(("subscription", each.subject.lower()), None)
             if refused is not None:
@@ -321,6 +318,17 @@ class Link:
             waiting.answer.set_exception(BusUnavailableError(nobody))
         else:
             waiting.answer.set_result(message)
+
+
+async def _flushed(client: Client) -> None:
+    """Returns once the server has dealt with what was sent."""
+    # The library's ping overtakes what it has yet to write; a second one comes after it.
+    try:
+        await client.flush(timeout=int(CONNECT_S_MAX))
+        await client.flush(timeout=int(CONNECT_S_MAX))
+    finally:
+        if _is_cancelled():
+            raise asyncio.CancelledError
 
 
 def _is_cancelled() -> bool:
