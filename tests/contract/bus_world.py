@@ -132,6 +132,10 @@ def occupied(port: int | None = None):
             return
 
 
+BUSY_S = 60
+"""The library gives a server two seconds to take a client in, which a busy machine may stand still."""
+
+
 @dataclass
 class Raw:
     """A bare client: what a machine that runs other code than ours can do with its key."""
@@ -154,8 +158,8 @@ class Raw:
 
     async def settle(self) -> None:
         """The library's ping overtakes what it has yet to write; the second one does not."""
-        await self.client.flush()
-        await self.client.flush()
+        await self.client.flush(BUSY_S)
+        await self.client.flush(BUSY_S)
 
     async def saw(self, holds: Callable[[Msg], bool]) -> bool:
         """Whether such a message came among what the server has sent until now."""
@@ -172,7 +176,13 @@ async def raw_client(url: str, seed: str) -> AsyncIterator[Raw]:
         raw.violations.append(str(err))
 
     try:
-        await client.connect(url, nkeys_seed_str=seed, error_cb=note, allow_reconnect=False)
+        await client.connect(
+            url,
+            nkeys_seed_str=seed,
+            error_cb=note,
+            allow_reconnect=False,
+            connect_timeout=BUSY_S,
+        )
         yield raw
     finally:
         await client.close()

@@ -22,7 +22,7 @@ from keyplane.adapters.nats.permissions import Controller, Machine, Principal
 from keyplane.adapters.nats.server import EmbeddedServer
 from keyplane.model.names import MachineName
 from keyplane.ports.bus import BusServerError
-from tests.contract.bus_world import ALPHA, BETA, Fleet, Raw, raw_client, tampered_server
+from tests.contract.bus_world import ALPHA, BETA, BUSY_S, Fleet, Raw, raw_client, tampered_server
 
 CONTROLLER = Controller()
 MACHINE = Machine(ALPHA)
@@ -236,7 +236,7 @@ async def test_subscribe_cells(stage: Scene, principal: Principal) -> None:
 
 async def prepare_stream(stage: Scene) -> None:
     """A stream with one message and a pull consumer, as the build queue will have them."""
-    context = stage.watcher.client.jetstream()
+    context = stage.watcher.client.jetstream(timeout=BUSY_S)
     await context.add_stream(StreamConfig(name="WORK", subjects=["work.>"], allow_direct=True))
     await context.add_consumer("WORK", ConsumerConfig(durable_name="pull"))
     await context.publish("work.one", b"BOOTY")
@@ -329,7 +329,7 @@ async def bucket(stage: Scene) -> bool:
 async def purge(stage: Scene) -> bool:
     await prepare_stream(stage)
     await told(stage, "$JS.API.STREAM.PURGE.WORK", b"")
-    information = await stage.watcher.client.jetstream().stream_info("WORK")
+    information = await stage.watcher.client.jetstream(timeout=BUSY_S).stream_info("WORK")
     return information.state.messages == 0
 
 
@@ -348,7 +348,7 @@ async def told(stage: Scene, subject: str, body: Any) -> None:
 
 async def has_stream(stage: Scene, name: str) -> bool:
     try:
-        await stage.watcher.client.jetstream().stream_info(name)
+        await stage.watcher.client.jetstream(timeout=BUSY_S).stream_info(name)
     except nats.js.errors.NotFoundError:
         return False
     return True
@@ -357,7 +357,7 @@ async def has_stream(stage: Scene, name: str) -> bool:
 async def write_into_a_stream(stage: Scene) -> bool:
     await prepare_stream(stage)
     await told(stage, "work.two", b"forged")
-    information = await stage.watcher.client.jetstream().stream_info("WORK")
+    information = await stage.watcher.client.jetstream(timeout=BUSY_S).stream_info("WORK")
     return information.state.messages == 2
 
 
