@@ -79,6 +79,8 @@ def test_what_was_removed_restarts_nothing(fleet: tuple[Drawn, Fleet], remove: o
     remove(it)
     assert it.apply()["outcome"] == "done"
     assert drawn_fleet.running(it) == before
+    # Who was started anew may not have been heard yet, and is then waited for by nobody.
+    wait_for(lambda: it.run("status", exit_status=None).exit == 0, "all is well")
     model.instances["edge-2"].text = f"after {remove.__name__}"
     model.write(it.directory)
     end = it.apply()
