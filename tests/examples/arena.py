@@ -19,7 +19,7 @@ ARENA = Path(__file__).parents[2] / "examples" / "arena"
 ADDRESS = f"127.79.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
 """Of this process alone: a port that was free there is nobody else's then."""
 SYSTEM = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}  # Debian's own python3, psql and sh
-DEADLINE_S = 60.0  # a busy machine makes a cluster in some ten seconds
+DEADLINE_S = 120.0  # a busy machine makes a cluster in some ten seconds
 
 
 def wait_for(condition: Callable[[], object], what: str) -> None:

@@ -67,7 +67,9 @@ async def serving(url: str) -> set[int]:
     connection = await asyncpg.connect(host=socket, user="postgres", database="postgres")
     try:
         found = await connection.fetch(
-            "SELECT pid FROM pg_stat_activity WHERE datname = $1", database
+            "SELECT pid FROM pg_stat_activity"
+            " WHERE datname = $1 AND backend_type = 'client backend'",
+            database,
         )
     finally:
         await connection.close()
