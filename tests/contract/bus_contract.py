@@ -251,6 +251,7 @@ class BusContract:
         agent = world.agent(ALPHA)
         async with asyncio.timeout(DEADLINE_S):
             while not serving.done():
+                await asyncio.sleep(0.005)
                 with pytest.raises(BusUnavailableError):
                     await agent.ask(b"", timeout_ms=50)
         with pytest.raises(ZeroDivisionError):

@@ -36,6 +36,7 @@ async def until_told(agent: NatsAgentBus, cause: str) -> None:
     """Asks are answered with why there is no connection, once one was tried."""
     async with asyncio.timeout(DEADLINE_S):
         while True:
+            await asyncio.sleep(0.005)
             with pytest.raises(BusUnavailableError) as told:
                 await agent.ask(b"", timeout_ms=20)
             if cause in str(told.value):
@@ -78,6 +79,23 @@ async def test_the_user_list_lets_in_and_cuts_off(world: NatsWorld) -> None:
         await world.server.reload(world.fleet.users)
         assert await alpha.ask(b"?", timeout_ms=LONG_MS) == b"for alpha: ?"
         assert woken == [], "beta kept its connection"
+
+
+async def test_who_asks_again_at_once_waits_for_the_next_connection(world: NatsWorld) -> None:
+    """Also before it was heard that there is none any more: that takes a turn of the loop."""
+    async with served(world, Desk()):
+        agent = world.agent(ALPHA)
+        await agent.ask(b"", timeout_ms=LONG_MS)
+        client = agent._link._client
+        assert client is not None
+        client._status = type(client).CLOSED
+        turned: list[None] = []
+        asyncio.get_running_loop().call_soon(turned.append, None)
+        for _ in range(2):
+            with pytest.raises(BusUnavailableError):
+                await agent.ask(b"", timeout_ms=20)
+        assert turned
+        client._status = type(client).CONNECTED
 
 
 async def test_a_key_of_another_machine_is_told_so(world: NatsWorld) -> None:

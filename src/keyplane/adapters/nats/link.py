@@ -140,6 +140,9 @@ class Link:
                 subject, payload, reply=reply, headers=dict(headers) if headers else None
             )
         except (nats.errors.Error, OSError, RuntimeError) as err:
+            if client is self._client and client.is_closed:
+                # From now on the next is waited for: who asks again at once comes to no end else.
+                self._connected.clear()
             raise BusUnavailableError(f"{subject} was not sent: {err}") from err
 
     async def request(
