@@ -43,6 +43,19 @@ def wait_for(poll: Callable[[], T | None], what: str, seconds: float = DEADLINE_
         time.sleep(min(0.5, max(0.02, now - began)))
 
 
+def wait_equal(look: Callable[[], tuple[T, T]], what: str) -> None:
+    """Look until both are equal; where they never are, what was seen last is shown."""
+    seen: list[tuple[T, T]] = []
+
+    def is_so() -> bool:
+        seen[:] = [look()]
+        return seen[0][0] == seen[0][1]
+
+    with contextlib.suppress(AssertionError):
+        wait_for(is_so, what)
+    assert seen[0][0] == seen[0][1], what
+
+
 BUSY = re.compile(r"^keyplane: the controller \(pid \d+\) does not answer yet;.*\n", re.MULTILINE)
 """What a command says on a machine on which the controller waits for its turn; few tests mind."""
 
@@ -192,10 +205,7 @@ class Fleet:
     def close(self) -> None:
         self.run("down", "--units", exit_status=None)
         # Who was killed, or has ended by itself, may not have come to its end yet.
-        with contextlib.suppress(AssertionError):
-            wait_for(lambda: not self.holders(), "nothing is left over")
-        holders = self.holders()
-        assert not holders, f"left over: {holders}"
+        wait_equal(lambda: (self.holders(), {}), "nothing is left over")
 
     def holders(self) -> dict[int, str]:
         """Processes that still live in the fleet's network, by pid."""

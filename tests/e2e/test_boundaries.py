@@ -5,7 +5,6 @@ reload, stop, write and message of a small apply. KEYPLANE_KILLS says how many b
 are tried (`all` for every one), KEYPLANE_KILLS_SEED which: the default fits a check.
 """
 
-import contextlib
 import os
 import random
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import two_texts
-from tests.e2e.fleet import Fleet, Network, wait_for
+from tests.e2e.fleet import Fleet, Network, wait_equal, wait_for
 
 KILLS = os.environ.get("KEYPLANE_KILLS", "")
 SEED = int(os.environ.get("KEYPLANE_KILLS_SEED", "1"))
@@ -73,11 +72,16 @@ class Tried:
                 found.append((name, seen[name]))
         begun = dict(two_texts.BEGUN[self.text])
         begun["web/once"] = 0 if self.text in ("a", *self.standing) else 1
-        with contextlib.suppress(AssertionError):
-            wait_for(lambda: difference(before, two_texts.counts(self.fleet)) == begun, "")
-        assert difference(before, two_texts.counts(self.fleet)) == begun
-        self.standing[self.text] = two_texts.standing(self.fleet)
+        wait_equal(lambda: (difference(before, two_texts.counts(self.fleet)), begun), "all began")
+        self.standing[self.text] = wait_for(self.standing_still, "its agent is at nothing")
         self.processes[self.text] = two_texts.processes(self.fleet)
+
+    def standing_still(self) -> dict[str, str] | None:
+        """What stands before and after its agent has had a turn; None if that is not the same."""
+        before = two_texts.standing(self.fleet)
+        state = str(two_texts.machine(self.fleet))
+        self.fleet.run_agent("status", "--state", state, exit_status=None)
+        return before if two_texts.standing(self.fleet) == before else None
 
 
 def settled(fleet: Fleet) -> None:
@@ -189,9 +193,7 @@ def check(tried: Tried, said: str, before: dict[str, int], *, may_restart: bool)
     began = difference(before, two_texts.counts(fleet))
     for unit, count in least.items():
         assert began[unit] <= count + more, f"{said}: {unit} began {began[unit]} times"
-    with contextlib.suppress(AssertionError):
-        wait_for(lambda: two_texts.standing(fleet) == tried.standing[text], "")
-    assert two_texts.standing(fleet) == tried.standing[text], said
+    wait_equal(lambda: (two_texts.standing(fleet), tried.standing[text]), said)
 
 
 def test_the_agent_is_killed_at_a_boundary(tried: Tried) -> None:

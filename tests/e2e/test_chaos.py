@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e import drawn_fleet
 from tests.e2e.drawn_fleet import Drawn
-from tests.e2e.fleet import Fleet, Network, standing, wait_for
+from tests.e2e.fleet import Fleet, Network, standing, wait_equal, wait_for
 
 ROUNDS = int(os.environ.get("KEYPLANE_CHAOS_ROUNDS", "4"))
 SEED = int(os.environ.get("KEYPLANE_CHAOS_SEED", "1"))
@@ -109,12 +109,8 @@ def assert_runs(model: Drawn, fleet: Fleet, said: str) -> None:
     What an apply has nothing to do with may have been killed just before its end.
     """
     wanted = {entry: [told] for entry, told in model.wanted().items()}
-    with contextlib.suppress(AssertionError):
-        wait_for(lambda: drawn_fleet.told(fleet) == wanted, said)
-    assert drawn_fleet.told(fleet) == wanted, said
-    with contextlib.suppress(AssertionError):
-        wait_for(lambda: reported(fleet) == well(pids(fleet)), said)
-    assert reported(fleet) == well(pids(fleet)), said
+    wait_equal(lambda: (drawn_fleet.told(fleet), wanted), said)
+    wait_equal(lambda: (reported(fleet), well(pids(fleet))), said)
     # One whose unit has ended goes when its turn comes, and the report of that end may be sooner.
     wait_for(lambda: len(shims(fleet)) == len(wanted), f"a shim for each entry, {said}")
     for entry in wanted:

@@ -122,24 +122,32 @@ def counts(fleet: Fleet, word: str = "began") -> dict[str, int]:
 
 
 def standing(fleet: Fleet) -> dict[str, str]:
-    """All that stands on the machine: each path, with a link's end and a file's text."""
-    found: dict[str, str] = {}
-    for part in ("root", "artifacts", "run", "agent"):
-        for path in sorted((machine(fleet) / part).rglob("*")):
-            name = str(path.relative_to(machine(fleet)))
-            if path.is_symlink():
-                found[name] = str(path.readlink())
-            elif part == "root" and path.is_file():
-                found[name] = path.read_text()
-            else:
-                found[name] = ""
-    return found
+    """All that stands on the machine: each path, with a link's end and a file's text.
+
+    Nothing where something of it is just going.
+    """
+    parts = ("root", "artifacts", "run", "agent")
+    try:
+        return {
+            str(path.relative_to(machine(fleet))): _content(part, path)
+            for part in parts
+            for path in sorted((machine(fleet) / part).rglob("*"))
+        }
+    except FileNotFoundError:  # it goes while it is looked at
+        return {}
+
+
+def _content(part: str, path: Path) -> str:
+    if path.is_symlink():
+        return str(path.readlink())
+    return path.read_text() if part == "root" and path.is_file() else ""
 
 
 def processes(fleet: Fleet) -> list[str]:
     """The commands of all that runs under shims, with what tells the two texts apart."""
     found: list[str] = []
-    for pid, command in fleet.holders().items():
+    for pid, told in fleet.holders().items():
+        command = told.removeprefix("sh -c echo began; exec ")  # it is about to
         if command.startswith(("sleep infinity", "sh -c trap")):
             try:
                 environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
