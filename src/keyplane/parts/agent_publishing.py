@@ -117,19 +117,16 @@ class Publishing:
     async def _keep_sources(self) -> None:
         """One task for each export, and one for each entry that says something itself."""
         running: dict[object, asyncio.Task[None]] = {}
-        try:
+        async with asyncio.TaskGroup() as tasks:
             while True:
                 wanted = self._works()
                 for work in [work for work in running if work not in wanted]:
                     await _ended(running.pop(work))
                 for work in wanted:
                     if work not in running:
-                        running[work] = asyncio.create_task(self._work(work))
+                        running[work] = tasks.create_task(self._work(work))
                 await self._moved.wait()
                 self._moved.clear()
-        finally:
-            for task in running.values():
-                await _ended(task)
 
     def _works(self) -> list[Offered | EntryId]:
         own = {each.entry for each in self._offered.values() if each.publication.published}
@@ -305,10 +302,9 @@ class Publishing:
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
+    """What it fails with is for its group."""
     task.cancel()
     await asyncio.wait({task})
-    if not task.cancelled() and (error := task.exception()) is not None:
-        raise error
 
 
 def _word(export: str, said: _Said) -> wire.Word:

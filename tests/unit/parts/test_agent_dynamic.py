@@ -3,6 +3,8 @@
 import asyncio
 from typing import Any
 
+import pytest
+
 from keyplane import wire
 from keyplane.model.declaration import DeclaredEntry, DeclaredUnit, EntryState
 from keyplane.model.interface import ValueType
@@ -259,5 +261,28 @@ def test_a_value_of_the_same_machine_needs_no_bus() -> None:
             await until(lambda: env(world).get("P") == "10.0.0.2")
             await asyncio.sleep(LONG_S)
             assert agent.report().entries[WEB].state is EntryState.HEALTHY
+
+    in_virtual_time(main)
+
+
+def test_what_keeps_a_source_from_being_read_for_good_ends_the_agent() -> None:
+    """Its next life reads it again; one that went on without would say old values for ever."""
+
+    async def main() -> None:
+        world = World()
+        world.desk.declare({VPN: provider(Publication(file=FILE))})
+
+        def read(path: str) -> str:
+            raise RuntimeError(f"nobody foresaw this of {path}")
+
+        world.sources.read = read  # type: ignore[method-assign]
+        async with world.served():
+            life = asyncio.create_task(world.agent().run())
+            ended, _ = await asyncio.wait({life}, timeout=LONG_S)
+            life.cancel()
+            assert ended
+            with pytest.raises(ExceptionGroup) as raised:
+                await life
+        assert raised.group_contains(RuntimeError, match="nobody foresaw")
 
     in_virtual_time(main)
