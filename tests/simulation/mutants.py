@@ -125,8 +125,9 @@ def waits_for_ever(patch: Patch) -> None:
 def forgets_stops(patch: Patch) -> None:
     begin = brain.begin
 
-    def forgetful(*, ledger, **saved):
-        return begin(ledger=None if ledger is None else replace(ledger, stops={}), **saved)
+    def forgetful(*, earlier, **more):
+        ledger = earlier.ledger and replace(earlier.ledger, stops={})
+        return begin(earlier=replace(earlier, ledger=ledger), **more)
 
     patch.setattr(brain, "begin", forgetful)
 
@@ -134,8 +135,9 @@ def forgets_stops(patch: Patch) -> None:
 def counts_occurrences_anew(patch: Patch) -> None:
     begin = brain.begin
 
-    def forgetful(*, history, **saved):
-        return begin(history=history and replace(history, last=0, kept=()), **saved)
+    def forgetful(*, earlier, **more):
+        history = earlier.history and replace(earlier.history, last=0, kept=())
+        return begin(earlier=replace(earlier, history=history), **more)
 
     patch.setattr(brain, "begin", forgetful)
 

@@ -178,15 +178,16 @@ class RolloutWatch:
             self._fault("no more members of a role restart at once than may", f"{', '.join(away)}")
         if policy["upgrade"] != "first" or here == [entry]:
             return
+        # What was down already is sent before all others, and has nothing to lose.
+        is_down = entry in run.state.unproven
         passed = len(here) - len(away)
-        if len(away) > max(1, passed):
+        if len(away) > max(1, passed) and not is_down:
             self._fault(
                 "others follow once the first is well",
                 f"{', '.join(away)} are sent after {passed}",
             )
         first = next((each for each in here if each not in away), None)
-        # What was down already is sent before all others, and has nothing to lose.
-        if passed == 1 and first is not None and entry not in run.state.unproven:
+        if passed == 1 and first is not None and not is_down:
             watched = self._now() - run.well.get(first, self._now())
             if watched < _SECONDS[policy["settle"]] - 0.01:
                 self._fault(
