@@ -205,7 +205,7 @@ class _Choosing:
 
 def _is_unplaced(draft: Draft, slot: SlotSpec, said: str) -> bool:
     """Whether the bind names an instance whose module provides the interface, placed nowhere."""
-    name, _, role_name = said.partition(":")
+    name = said.partition(":")[0]
     instance = draft.instances.get(name)
     module = draft.request.documents.modules.get(instance.module) if instance else None
     if module is None:
@@ -213,7 +213,7 @@ def _is_unplaced(draft: Draft, slot: SlotSpec, said: str) -> bool:
     return any(
         provide.interface == slot.interface
         for other, role in module.roles.items()
-        if role_name in ("", other)
+        if said in (name, f"{name}:{other}")
         for provide in role.provides.values()
     )
 
@@ -222,14 +222,14 @@ def _is_unread(draft: Draft, said: str) -> bool:
     """Whether the bind names what is written and could not be read, which is a row already."""
     if said.startswith("external:"):
         return draft.is_dropped(draft.fleet.file, "externals", said.removeprefix("external:"))
-    name, _, role = said.partition(":")
+    name, colon, role = said.partition(":")
     instance = draft.instances.get(name)
     if instance is None:
         return draft.is_dropped(draft.fleet.file, "instances", name)
     module = draft.request.documents.modules.get(instance.module)
     if module is None:
         return True
-    roles = (role,) if role else (*module.roles, *_dropped_roles(draft, module))
+    roles = (role,) if colon else (*module.roles, *_dropped_roles(draft, module))
     return any(draft.has_dropped(module.file, "roles", one, "provides") for one in roles)
 
 

@@ -82,7 +82,7 @@ def test_an_external_gives_no_value_that_an_agent_would_have_to_say(says: str, n
 
 def test_a_bind_to_nothing_or_to_a_stranger_is_unbound_whatever_else_there_is() -> None:
     fleet = HERE + f.instance("db", "store", "beta") + f.instance("idle", "idle", "beta")
-    for said in ("nope", "idle", "external:nope", "db:other"):
+    for said in ("nope", "idle", "external:nope", "db:other", "db:"):
         app = f.instance("app", "app", "alpha", more=f'bind.main.store = "{said}"')
         made = f.plan_of(fleet + app, {**MODULES, "idle": f.UNIT}, f.STORE)
         row = f.row(made, "slot-unbound")
