@@ -12,6 +12,7 @@ from keyplane import wire
 from keyplane.converge import events
 from keyplane.converge.reaction_state import News
 from keyplane.journal import Journal
+from keyplane.parts.attention import Attention
 from keyplane.ports.bus import ValueBus
 from keyplane.ports.clock import Clock
 from keyplane.ports.errors import PortError
@@ -49,7 +50,9 @@ class Following:
         self._feed = feed
         self._wanted: frozenset[str] = frozenset()
         self._own: frozenset[str] = frozenset()
+        self._attention = Attention(clock)
         self._heard_ms: dict[str, int] = {}
+        """By the time in which it was listened."""
         self._words: dict[str, tuple[int, str | None]] = {}
         self._silent: set[str] = set()
         self._due = asyncio.Event()
@@ -62,7 +65,7 @@ class Following:
         wanted = frozenset(exports)
         if (wanted, frozenset(own)) == (self._wanted, self._own):
             return
-        now = self._clock.monotonic_ms()
+        now = self._attention.now_ms()
         for gone in self._wanted - wanted:
             self._heard_ms.pop(gone, None)
             self._words.pop(gone, None)
@@ -128,7 +131,7 @@ class Following:
         word = _decoded(export, payload)
         if word is None or export not in self._wanted:
             return
-        self._heard_ms[export] = self._clock.monotonic_ms()
+        self._heard_ms[export] = self._attention.now_ms()
         self._take([word], stored=False)
 
     def _take(self, words: Collection[wire.Word], *, stored: bool) -> None:
@@ -154,7 +157,7 @@ class Following:
         """Tell when nothing is heard of a provider any more."""
         while True:
             await asyncio.sleep(LOOK_S)
-            now = self._clock.monotonic_ms()
+            now = self._attention.now_ms()
             gone = [
                 export
                 for export in sorted(self._wanted - self._own)
@@ -162,7 +165,8 @@ class Following:
             ]
             if gone:
                 self._silent.update(gone)
-                self._feed(events.Silence(at_ms=now, exports=tuple(gone), is_silent=True))
+                at_ms = self._clock.monotonic_ms()
+                self._feed(events.Silence(at_ms=at_ms, exports=tuple(gone), is_silent=True))
 
 
 def _decoded(export: str, payload: bytes) -> wire.Word | None:

@@ -207,6 +207,7 @@ class Controller:
             reports=reports,
             offers=await self._inventory.last_offers(names),
             heard_ms_ago=self._hearing.ms_ago(),
+            lately=self._hearing.lately(),
             lives=self._hearing.lives,
             cordons=await self._inventory.cordons(),
             waits=self._permitting.refused,

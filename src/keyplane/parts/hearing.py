@@ -6,6 +6,7 @@ A controller that was just started knows nothing of it, and hears all that live 
 from collections.abc import Mapping
 
 from keyplane.model.names import MachineName
+from keyplane.parts.attention import Attention
 from keyplane.parts.status import SILENT_MS
 from keyplane.ports.clock import Clock
 
@@ -15,8 +16,10 @@ class Hearing:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._since_ms = clock.monotonic_ms()
+        self._attention = Attention(clock)
         self._heard_ms: dict[MachineName, int] = {}
+        self._attended_ms: dict[MachineName, int] = {}
+        """The same by the time in which it was listened."""
         self._lives: dict[MachineName, str] = {}
         self.back: set[MachineName] = set()
         """Machines that were heard after a silence, or for the first time; until somebody has
@@ -24,11 +27,12 @@ class Hearing:
 
     def heard(self, machine: MachineName, life: str | None = None) -> None:
         """It said anything, and maybe which life of its agent does."""
-        now = self._clock.monotonic_ms()
-        before = self._heard_ms.get(machine)
+        now = self._attention.now_ms()
+        before = self._attended_ms.get(machine)
         if before is None or before < now - SILENT_MS:
             self.back.add(machine)
-        self._heard_ms[machine] = now
+        self._attended_ms[machine] = now
+        self._heard_ms[machine] = self._clock.monotonic_ms()
         if life is not None:
             self._lives[machine] = life
 
@@ -46,10 +50,11 @@ class Hearing:
         return {machine: now - at for machine, at in self._heard_ms.items()}
 
     def lately(self) -> frozenset[MachineName]:
-        since = self._clock.monotonic_ms() - SILENT_MS
-        return frozenset(machine for machine, at in self._heard_ms.items() if at >= since)
+        """Machines that are not silent."""
+        since = self._attention.now_ms() - SILENT_MS
+        return frozenset(machine for machine, at in self._attended_ms.items() if at >= since)
 
     @property
     def is_long_enough(self) -> bool:
         """Whether whoever could speak would have done so by now."""
-        return self._clock.monotonic_ms() >= self._since_ms + SILENT_MS
+        return self._attention.now_ms() >= SILENT_MS

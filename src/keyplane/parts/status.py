@@ -24,6 +24,8 @@ class Known:
     reports: Mapping[MachineName, StoredReport]
     offers: Mapping[MachineName, StoredOffer]
     heard_ms_ago: Mapping[MachineName, int]
+    lately: frozenset[MachineName]
+    """Machines that are not silent."""
     """Of those that were heard since it started."""
     now_ms: int
     lives: Mapping[MachineName, str]
@@ -154,7 +156,7 @@ def machine_status(machine: MachineName, known: Known) -> messages.MachineStatus
     report, offer = known.reports.get(machine), known.offers.get(machine)
     heard_ms_ago, now_ms = known.heard_ms_ago.get(machine), known.now_ms
     reported_ms_ago = None if report is None else max(0, now_ms - report.received_ms)
-    silent = heard_ms_ago is None or heard_ms_ago > SILENT_MS
+    silent = machine not in known.lately
     since_ms = heard_ms_ago if heard_ms_ago is not None else reported_ms_ago
     return messages.MachineStatus(
         machine=machine,

@@ -22,6 +22,9 @@ def known(
         reports=reports,
         offers={},
         heard_ms_ago=heard_ms_ago or {},
+        lately=frozenset(
+            machine for machine, ago in (heard_ms_ago or {}).items() if ago <= status.SILENT_MS
+        ),
         now_ms=now_ms,
         lives=lives or {},
     )
