@@ -225,10 +225,12 @@ class Rolling:
         return telling.only(*rolling_state.last_end(latest, target))
 
     async def taken(self, request: str) -> AsyncIterator[messages.Event] | None:
-        """What `follow` yields, where the latest is what this request began."""
-        latest = await self._inventory.rollout()
-        is_so = latest is not None and latest.request == request
-        return await self.follow() if is_so else None
+        """What `follow` yields of what this request began, or how that was overtaken; if it did."""
+        async with self._taken_up():  # of an earlier life it is written down how it ended
+            found = await rolling_state.requested(self._inventory, request)
+        if len(found) > 1:
+            return telling.only(*rolling_state.overtaken(*found))
+        return await self.follow() if found else None
 
     def _listen(self) -> AsyncIterator[messages.Event]:
         assert self._state is not None

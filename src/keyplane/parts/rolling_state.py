@@ -22,8 +22,11 @@ from keyplane.rollout import (
 from keyplane.rollout import state as rollout_state
 from keyplane.rollout.mixture import Mixture
 from keyplane.rollout.policies import TOGETHER, Rule, Terms
-from keyplane.rollout.state import Event, Reported, State, Superseded
+from keyplane.rollout.state import Event, Phase, Reported, State, Superseded
 from keyplane.rollout.steps import Step
+
+REPEATED_MAX = 16
+"""A request is repeated within moments: it began one of the last so many rollouts, or none."""
 
 
 def first_state(
@@ -194,13 +197,38 @@ def size(step: Step) -> int:
 def last_end(latest: StoredRollout | None, target: StoredPlan | None) -> tuple[messages.Event, ...]:
     """How the latest ended, and first which that is; nothing where there was none."""
     state = None if latest is None else rollout_state.decode(latest.state)
-    if latest is None or state is None:
+    return (
+        () if latest is None or state is None else _whole(latest, state, end(latest, state, target))
+    )
+
+
+def overtaken(row: StoredRollout, after: StoredRollout) -> tuple[messages.Event, ...]:
+    """How one ended that is not the latest, and first which that is."""
+    state = rollout_state.decode(row.state)
+    if state is None:
         return ()
-    begun = messages.Begun(rollout=latest.number, entries=sum(map(size, state.steps)))
-    return begun, end(latest, state, target)
+    is_so = state.phase is Phase.SUPERSEDED
+    successor = telling.taken_over(after.number, after.who, "") if is_so else ""
+    return _whole(row, state, telling.ended(reckoning.outcome(state), successor=successor))
+
+
+def _whole(row: StoredRollout, state: State, ended: messages.Ended) -> tuple[messages.Event, ...]:
+    return messages.Begun(rollout=row.number, entries=sum(map(size, state.steps))), ended
 
 
 def end(latest: StoredRollout, state: State, target: StoredPlan | None) -> messages.Ended:
     """Of one that has ended."""
     rows = held.rows(state, latest.base, target)
     return telling.ended(reckoning.outcome(state), held=rows)
+
+
+async def requested(inventory: Inventory, request: str) -> list[StoredRollout]:
+    """The rollout that a request of that name began, and the one after it; it is one of the last."""
+    row, after = await inventory.rollout(), list[StoredRollout]()
+    for _ in range(REPEATED_MAX if request else 0):
+        if row is None:
+            break
+        if row.request == request:
+            return [row, *after]
+        row, after = await inventory.rollout(row.number - 1), [row]
+    return []

@@ -119,6 +119,27 @@ async def test_a_request_that_is_repeated_begins_nothing_more() -> None:
     assert await desk.number() == 2
 
 
+@pytest.mark.parametrize("is_done", [False, True])
+async def test_a_request_whose_rollout_was_overtaken_is_told_how_it_ended(*, is_done: bool) -> None:
+    """Nobody had heard that it was taken, and others began two more meanwhile."""
+    desk = Desk()
+    await desk.failed()
+    asked = Again(retry=1, who="ada", request="first")
+    await desk.rollouts.again(asked)
+    if is_done:
+        await desk.report(ALPHA)
+        await desk.report(BETA)
+    await desk.apply({DB: "2", WEB: "2"})
+    await desk.apply({DB: "3", WEB: "3"})
+    repeated = msgspec.structs.replace(asked, repeated=True)
+    begun, end = await all_of(await desk.rollouts.again(repeated))
+    assert isinstance(begun, messages.Begun)
+    assert isinstance(end, messages.Ended)
+    assert (begun.rollout, end.outcome) == (2, "done" if is_done else "superseded")
+    assert ("rollout 3" in end.why) is not is_done
+    assert await desk.number() == 4
+
+
 async def test_a_repeated_request_that_was_not_taken_is_taken_now() -> None:
     desk = Desk()
     await desk.failed()
