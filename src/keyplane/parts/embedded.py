@@ -172,11 +172,12 @@ def _wait_for_parts(state: StateDir, poll: Callable[[], T | None], late: Callabl
 
 
 def _problems(state: StateDir) -> list[str]:
+    """Of parts that do not run now: one that ended before may be on its way, on a busy machine."""
     parts = ask_supervisor(state, {"do": "parts"}) or {}
     return [
         f"{name}: {part['problem']}{_last_line(state, name)}"
         for name, part in parts.items()
-        if part["problem"]
+        if part["problem"] and part["pid"] is None
     ]
 
 
