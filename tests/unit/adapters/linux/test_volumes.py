@@ -19,6 +19,7 @@ from keyplane.adapters.oci.layout import Layout
 from keyplane.adapters.oci.pack import Sink
 from keyplane.model.names import Digest, EntryId
 from keyplane.model.volumes import Saved
+from keyplane.parts import unix_socket
 from keyplane.ports.host import HostError
 from keyplane.ports.store import ArtifactMissingError
 
@@ -97,8 +98,9 @@ async def test_what_is_saved_is_what_is_taken(volumes: LinuxVolumes, state: Stat
     """Content, modes, links, times and owners; a socket is no data. Saved again it is the same."""
     fill(state.root / "var/lib/pg")
     before = shown(state.root / "var/lib/pg")
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(state.root / "var/lib/pg/.s"))
+    place = state.root / "var/lib/pg/.s"
+    with socket.socket(socket.AF_UNIX) as listener, unix_socket.address(place) as address:
+        listener.bind(address)
         saved = await volumes.save(ENTRY, PATH, 1)
     (state.root / "var/lib/pg/.s").unlink()
     assert (await volumes.save(ENTRY, PATH, 2)).digest == saved.digest
