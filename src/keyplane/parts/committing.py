@@ -60,40 +60,43 @@ class Committing:
         )
         fleet = planned.documents.fleet
         assert fleet is not None, "a plan without error rows has a fleet"
-        await self.leaving.committing(fleet, base)
-        # Before anybody is offered what needs it; what is no longer needed ends with the rollout.
-        rights = declaring_values.rights(base.entries, base.fled(), planned.entries)
-        await self.permit(rights)
-        diff = planned.diff
-        moved = {*diff.activate, *diff.deactivate, *diff.reload, *diff.rewire}
-        change = Change(
-            files=made.files,
-            parent=made.parent,
-            verb=made.verb,
-            why=f"{why} ({made.said})" if why and made.said else why or made.said,
-            moved=len(moved),
-            detail={**made.detail, **(NO_CHANGE if _is_so(made, planned, base, target) else {})},
-            forgets=made.forgets,
-            facts=made.take,
-        )
-        await self.people.forget(stored)
-        return await self.rolling.begin(
-            stored,
-            base,
-            parent=Digest(target.plan.generation) if target else None,
-            before=target,
-            who=who,
-            change=change,
-            terms=Terms(
-                rules=planned.rules,
-                absent=await self.absent(),
-                lost=frozenset() if made.forgets is None else frozenset((made.forgets,)),
-                named=_everybody(stored, base) if push else frozenset(),
-                transfers=decided.transfers,
-            ),
-            volumes=decided.change,
-            request=request,
-        )
+        async with self.leaving.committing(fleet, base):
+            # Before anybody is offered what needs it; what is no longer needed ends with the rollout.
+            rights = declaring_values.rights(base.entries, base.fled(), planned.entries)
+            await self.permit(rights)
+            diff = planned.diff
+            moved = {*diff.activate, *diff.deactivate, *diff.reload, *diff.rewire}
+            change = Change(
+                files=made.files,
+                parent=made.parent,
+                verb=made.verb,
+                why=f"{why} ({made.said})" if why and made.said else why or made.said,
+                moved=len(moved),
+                detail={
+                    **made.detail,
+                    **(NO_CHANGE if _is_so(made, planned, base, target) else {}),
+                },
+                forgets=made.forgets,
+                facts=made.take,
+            )
+            await self.people.forget(stored)
+            return await self.rolling.begin(
+                stored,
+                base,
+                parent=Digest(target.plan.generation) if target else None,
+                before=target,
+                who=who,
+                change=change,
+                terms=Terms(
+                    rules=planned.rules,
+                    absent=await self.absent(),
+                    lost=frozenset() if made.forgets is None else frozenset((made.forgets,)),
+                    named=_everybody(stored, base) if push else frozenset(),
+                    transfers=decided.transfers,
+                ),
+                volumes=decided.change,
+                request=request,
+            )
 
     async def _keep_archives(self, planned: Planned) -> None:
         """Pack what machines will fetch and the store does not have yet."""

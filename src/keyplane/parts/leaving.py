@@ -5,7 +5,8 @@ offered anything, as after its loss, is offered what is declared for it, be it n
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from keyplane.journal import Journal
 from keyplane.model.fleet import Fleet
@@ -46,11 +47,17 @@ class Leaving:
         if machine not in self._offered:
             self._unsure.add(machine)
 
-    async def committing(self, fleet: Fleet, base: Base) -> None:
-        """Before a fleet becomes the target: whoever has something keeps its agent."""
+    @asynccontextmanager
+    async def committing(self, fleet: Fleet, base: Base) -> AsyncGenerator[None]:
+        """While a fleet becomes the target: whoever has something keeps its agent."""
         self._local = frozenset(name for name, each in fleet.machines.items() if each.local)
-        declared = {entry.rpartition("@")[2] for entry in base.entries}
-        await self._tell(self._local | declared | await self._busy())
+        try:
+            declared = {entry.rpartition("@")[2] for entry in base.entries}
+            await self._tell(self._local | declared | await self._busy())
+            yield
+        except BaseException:
+            self._local = None  # it is not, or nobody knows
+            raise
 
     async def tick(self) -> None:
         """Once no rollout is open. Nothing is read while all is as it was."""

@@ -1,7 +1,7 @@
 """A controller and the agents of three machines, in memory and virtual time."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -55,14 +55,20 @@ class World:
         self.is_permitted = asyncio.Event()
         """Whether rights on the bus are given at once; else whoever asks for some waits."""
         self.is_permitted.set()
+        self.refusal: Exception | None = None
+        """With what rights on the bus are refused."""
+        self.kept: list[Sequence[str]] = []
+        """The machines that were to have an agent on the controller's, each time."""
         self.controller = self._controller()
 
     def _controller(self) -> Controller:
-        async def nothing(_: Any) -> None:
-            pass
+        async def agents(machines: Sequence[str]) -> None:
+            self.kept.append(machines)
 
         async def permit(_: Any) -> None:
             await self.is_permitted.wait()
+            if self.refusal is not None:
+                raise self.refusal
 
         clock = LoopClock()
         bus = self.bus.controller()
@@ -72,7 +78,7 @@ class World:
             offering=Offering(inventory=self.inventory, bus=bus, clock=clock, key=self.key),
             store=MemoryStore(),
             clock=clock,
-            agents=nothing,
+            agents=agents,
             permit=permit,
             hold_ms=fact_order.HOLD_MS,
         )
