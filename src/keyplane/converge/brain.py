@@ -16,6 +16,7 @@ from keyplane.converge import (
     reaction_state,
     reconciler,
     reporting,
+    resting,
 )
 from keyplane.converge import wanted as wanting
 from keyplane.converge.draft import Draft
@@ -64,6 +65,11 @@ _OF_UNITS = (events.Ticked, events.Probed, events.Exited, events.ValuesTold, eve
 
 def step(state: State, event: Event) -> tuple[State, tuple[Effect, ...]]:
     """Fold one event in, and decide what to do next."""
+    return resting.step(state, event) or decide(state, event)
+
+
+def decide(state: State, event: Event) -> tuple[State, tuple[Effect, ...]]:
+    """The same in full, also where nothing is to be done but to look again later."""
     settled = state.reporting.settled
     if isinstance(event, events.Offered):
         before = state.wanted
@@ -93,6 +99,7 @@ def step(state: State, event: Event) -> tuple[State, tuple[Effect, ...]]:
         caching.let_go(draft)
     wake_ms = _finish(draft)
     after = draft.freeze()
+    after = replace(after, rests=resting.kept(draft, event, touched, after))
     issued = list(draft.issued)
     if wake_ms is not None and (wake_ms != state.wake_ms or isinstance(event, events.Ticked)):
         issued.append(effects.WakeAt(at_ms=wake_ms))

@@ -4,7 +4,7 @@ Everything that a step changes goes through here, so that the ledger is a new va
 says something new, and an effect is issued only if its resource is free and it is not too soon.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from keyplane.converge import backoff, effects, reaction, reaction_state
@@ -15,6 +15,7 @@ from keyplane.converge.state import (
     EntryLive,
     EntryMemory,
     Owned,
+    Rest,
     Retry,
     State,
     UnitLive,
@@ -99,6 +100,12 @@ class Draft:
         """What the engine said in this step."""
         self.rendered: dict[Digest, bytes] = {}
         """Files that are made of dynamic values."""
+        self.checks: dict[EntryId, list[Callable[[], effects.Probe]]] = {}
+        """The health checks of each entry that was decided on."""
+        self.dues: dict[EntryId, int] = {}
+        """When something else of it is due."""
+        self.rests: dict[EntryId, tuple[EntryLive, Rest]] = {}
+        """Entries that rest, as they were when that was found."""
         self._reacting: Mapping[reaction_state.UnitId, reaction_state.Unit] | None = None
         self._memories = dict(state.ledger.entries)
         self._intends = False
@@ -209,7 +216,9 @@ class Draft:
             history = add(history, self._notes, at_ms=self.wall_ms + self.now)
         return told(history, self.told)
 
-    def wake(self, entry: EntryId, at_ms: int) -> None:
+    def wake(self, entry: EntryId, at_ms: int, *, to_check: bool = False) -> None:
+        if not to_check:
+            self.dues[entry] = min(at_ms, self.dues.get(entry, at_ms))
         live = self.live(entry)
         if live.wake_ms is None or at_ms < live.wake_ms:
             self._entries[entry] = replace(live, wake_ms=at_ms)

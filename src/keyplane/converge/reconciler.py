@@ -4,7 +4,17 @@ Nothing else acts. Level-triggered: it is called again after whatever happens, a
 is still to be done then.
 """
 
-from keyplane.converge import dynamic, effects, paths, reporting, serving, units, volumes, wanted
+from keyplane.converge import (
+    dynamic,
+    effects,
+    paths,
+    reporting,
+    resting,
+    serving,
+    units,
+    volumes,
+    wanted,
+)
 from keyplane.converge.draft import Draft, Standing
 from keyplane.converge.frozen import replace
 from keyplane.converge.state import Wanted
@@ -22,6 +32,10 @@ def reconcile(draft: Draft, entry: EntryId, *, of_units: bool) -> None:
         draft.look = True
         return
     draft.set_live(entry, replace(draft.live(entry), wake_ms=None))
+    draft.checks.pop(entry, None)
+    draft.dues.pop(entry, None)
+    draft.rests.pop(entry, None)
+    was = resting.before(draft, entry)
     standing = Standing()
     declared = draft.state.wanted.get(entry)
     if declared is None:
@@ -47,6 +61,8 @@ def reconcile(draft: Draft, entry: EntryId, *, of_units: bool) -> None:
         draft.set_live(entry, replace(live, report=report))
     if not standing.pending:
         _tried(draft, entry)
+    if declared is not None:
+        resting.see(draft, entry, declared, standing, was)
 
 
 def _converge_paths(

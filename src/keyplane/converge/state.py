@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from keyplane.converge import reaction_state
-from keyplane.converge.effects import Effect
+from keyplane.converge.effects import Effect, Probe
 from keyplane.converge.history import History
 from keyplane.model.declaration import (
     NO_OFFER,
@@ -236,6 +236,16 @@ class EntryLive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """Of an entry of which all is well: it is decided on anew when something happens."""
+
+    until_ms: int | None
+    """When something of it is due though nothing happens; None if never."""
+    checks: Mapping[str, Probe]
+    """Its health checks, by resource."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
     """An effect that failed, and when it is tried again."""
 
@@ -324,3 +334,4 @@ class State:
     """Rises with each step that changes the ledger by more than that something was done."""
     asked: int = 0
     """How many permits were asked for in this life."""
+    rests: Mapping[EntryId, Rest] = field(default_factory=dict[EntryId, Rest])

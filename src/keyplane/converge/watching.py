@@ -19,12 +19,19 @@ def watch(draft: Draft, entry: EntryId, name: UnitName, memory: UnitMemory, spec
         settled_at = health.settled_at(live, memory)
         if draft.now < settled_at:
             draft.wake(entry, settled_at)
-    elif not draft.busy(effects.probe_resource(entry, name)):
+        return
+    check = memory.health
+
+    def probe() -> effects.Probe:
+        of = replace(spec(draft), digest=memory.digest)
+        return effects.Probe(spec=of, health=check, pid=memory.pid)
+
+    draft.checks.setdefault(entry, []).append(probe)
+    if not draft.busy(effects.probe_resource(entry, name)):
         if draft.now >= live.probe_ms:
-            of = replace(spec(draft), digest=memory.digest)
-            draft.attempt(entry, effects.Probe(spec=of, health=memory.health, pid=memory.pid))
+            draft.attempt(entry, probe())
         else:
-            draft.wake(entry, live.probe_ms)
+            draft.wake(entry, live.probe_ms, to_check=True)
 
 
 def watch_on(draft: Draft, entry: EntryId, name: UnitName, spec: Spec) -> None:

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import cache
 
 from keyplane import metrics
 from keyplane.converge import brain, effects, events, saved, saving
@@ -51,6 +52,13 @@ AT_ONCE: Mapping[type[effects.Effect], int] = {
     effects.StopProcess: 64,  # most of a stop is waiting
 }
 """How many effects of a kind run at once; the others take no time worth counting."""
+
+
+@cache
+def _meters(kind: type[effects.Effect]) -> tuple[metrics.Counter, metrics.Histogram]:
+    """To find them takes longer than to count."""
+    name = kind.__name__
+    return metrics.effects.labels(name), metrics.effect_time.labels(name)
 
 
 WITHOUT_SAVE = (effects.SendReport, effects.WakeAt)
@@ -272,11 +280,12 @@ class Agent:
 
     @staticmethod
     def _count(effect: effects.Effect, event: events.Event, took_ms: int) -> None:
-        kind = type(effect).__name__
-        metrics.effects.labels(kind).inc()
-        metrics.effect_time.labels(kind).observe(took_ms / 1000)
+        kind = type(effect)
+        made, taken = _meters(kind)
+        made.inc()
+        taken.observe(took_ms / 1000)
         if isinstance(event, events.EffectFailed):
-            metrics.effects_failed.labels(kind).inc()
+            metrics.effects_failed.labels(kind.__name__).inc()
 
     async def measure(self) -> None:
         """Set the metrics that are read off the agent's state."""

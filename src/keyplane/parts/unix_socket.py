@@ -47,16 +47,17 @@ def listen(path: Path) -> socket.socket:
     return server
 
 
-async def until_removed(path: Path) -> None:
-    """Return once what stands at a path now does so no more: nobody finds us there."""
-    place = _place(path)
-    while place is not None and _place(path) == place:  # noqa: ASYNC110  # a removal does not call
+async def until_removed(*paths: Path) -> None:
+    """Return once what stands at one of the paths now does so no more: nobody finds us there."""
+    names = [os.fspath(path) for path in paths]
+    places = [_place(name) for name in names]
+    while None not in places and [_place(name) for name in names] == places:  # noqa: ASYNC110  # a removal does not call
         await asyncio.sleep(_LOOK_S)
 
 
-def _place(path: Path) -> tuple[int, int] | None:
+def _place(name: str) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        found = os.stat(name)  # noqa: PTH116  # each second
     except OSError:
         return None
     return found.st_dev, found.st_ino

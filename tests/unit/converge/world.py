@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from keyplane.converge import brain, effects, events, saved, saving
+from keyplane.converge import brain, effects, events, resting, saved, saving
 from keyplane.model.declaration import (
     ConfigFile,
     Declaration,
@@ -142,7 +142,13 @@ class World:
 
     def step(self, event: events.Event) -> tuple[effects.Effect, ...]:
         """One step, saved; what it asks is not carried out yet."""
-        self.state, issued = brain.step(self.state, event)
+        before = self.state
+        self.state, issued = brain.step(before, event)
+        if resting.step(before, event) is not None:
+            # What is not decided on anew is as if it were.
+            in_full, asked = brain.decide(before, event)
+            assert replace(self.state, rests={}) == replace(in_full, rests={})
+            assert issued == asked
         self.kept, contents = saving.due(self.kept, self.state, issued, is_late=True)
         self.host.files.write_state(contents)
         if contents:

@@ -39,6 +39,14 @@ class FactFiles:
         self._told: frozenset[str] = frozenset()
         """Problems that were logged already."""
 
+    def are_there(self) -> bool:
+        """False where a read is a few calls; what is wrong with the folder is for a read to tell."""
+        try:
+            with walk.parent_of(self._root, f"{FOLDER}/x", make=False) as place:
+                return place is not None
+        except (OSError, PortError):
+            return True
+
     def read(self) -> dict[str, Json]:
         """By name; of two files with one name the first by its path counts."""
         found: dict[str, Json] = {}

@@ -6,7 +6,7 @@ Where we may not look into a process, it is known by its account at most.
 import contextlib
 import ipaddress
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from urllib import parse
 
@@ -23,8 +23,8 @@ def at(ports: Collection[int], address: str | None, protocol: Protocol = TCP) ->
     ours = _address(address)
     return [
         each
-        for each in socket_tables.listening(protocol)
-        if each.port in ports and (each.address.is_unspecified or each.address == ours)
+        for each in socket_tables.listening(protocol, ports)
+        if each.address.is_unspecified or each.address == ours
     ]
 
 
@@ -42,9 +42,12 @@ def foreign(
 
 
 def answers(
-    target: str, ports: Collection[int], main: int | None, shims: Collection[int]
+    target: str, ports: Collection[int], main: int | None, shims: Callable[[], Collection[int]]
 ) -> str | None:
-    """Who else answers there (`HOST:PORT` or a URL); None if it is ours, or cannot be known."""
+    """Who else answers there (`HOST:PORT` or a URL); None if it is ours, or cannot be known.
+
+    Shims are asked for where it is not the main process that listens.
+    """
     place = parse.urlsplit(target if "//" in target else f"//{target}")
     try:
         port = place.port or {"http": 80, "https": 443}.get(place.scheme)
@@ -56,7 +59,8 @@ def answers(
     if not found or any(main is not None and _holds(main, each.inode) for each in found):
         return None
     held = [(each, list(_holders(each.inode))) for each in found]
-    if any(_descends(pid, shims) for _, holders in held for pid in holders):
+    ours = shims()
+    if any(_descends(pid, ours) for _, holders in held for pid in holders):
         return None
     for each, holders in held:
         if _listens_still(each, TCP):
@@ -84,7 +88,9 @@ def _address(text: str | None) -> Address | None:
 
 def _listens_still(listener: Listener, protocol: Protocol) -> bool:
     """Who holds it was looked for later than it was found, and may have ended in between."""
-    return any(each.inode == listener.inode for each in socket_tables.listening(protocol))
+    return any(
+        each.inode == listener.inode for each in socket_tables.listening(protocol, (listener.port,))
+    )
 
 
 def _holders(inode: int) -> Iterator[int]:

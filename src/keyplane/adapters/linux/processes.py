@@ -365,7 +365,7 @@ class LinuxProcesses:
             self._begin_log(run)
             raise PortHeldError(held)
 
-    def _shims(self, entry: EntryId, *, apart_from: RunId | None = None) -> list[int]:
+    def _shims(self, entry: EntryId, apart_from: RunId | None = None) -> list[int]:
         """Of all units of an entry that run, but for other runs of the one that is named."""
         runs = (
             run
@@ -383,8 +383,7 @@ class LinuxProcesses:
         if not spec.ports or self._owned.get(run, -_OWNED_S) + _OWNED_S > now:
             return None
         main = run_status.read_status(self._state.run_directory(run)).pid
-        others = self._shims(spec.entry, apart_from=run)
-        found = listeners.answers(target, spec.ports, main, others)
+        found = listeners.answers(target, spec.ports, main, lambda: self._shims(spec.entry, run))
         if found is None:
             self._owned[run] = now
         return found

@@ -8,7 +8,7 @@ import contextlib
 import ipaddress
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,25 +50,27 @@ class Listener:
     inode: int
 
 
-def listening(protocol: Protocol) -> list[Listener]:
-    """All of this process's network namespace."""
+def listening(protocol: Protocol, ports: Collection[int]) -> list[Listener]:
+    """All on these ports of this process's network namespace."""
     for _ in range(_TRIES):
         with contextlib.suppress(OSError, struct.error):
-            return by_netlink(protocol)
-    return by_files(protocol)
+            return by_netlink(protocol, ports)
+    return by_files(protocol, ports)
 
 
-def by_netlink(protocol: Protocol) -> list[Listener]:
+def by_netlink(protocol: Protocol, ports: Collection[int]) -> list[Listener]:
     """Raises OSError where the kernel has no sock_diag, or the table changed meanwhile."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG) as ask:
         ask.settimeout(_WAIT_S)
-        found = list(_dumped(ask, protocol, socket.AF_INET))
+        found = list(_dumped(ask, protocol, ports, socket.AF_INET))
         if socket.has_ipv6:
-            found += _dumped(ask, protocol, socket.AF_INET6)
+            found += _dumped(ask, protocol, ports, socket.AF_INET6)
         return found
 
 
-def _dumped(ask: socket.socket, protocol: Protocol, family: int) -> Iterator[Listener]:
+def _dumped(
+    ask: socket.socket, protocol: Protocol, ports: Collection[int], family: int
+) -> Iterator[Listener]:
     body = _ASKED.pack(family, protocol.number, 0, 1 << protocol.listens)
     ask.send(_HEAD.pack(_HEAD.size + len(body), _BY_FAMILY, _DUMP, family, 0) + body)
     while True:
@@ -83,21 +85,25 @@ def _dumped(ask: socket.socket, protocol: Protocol, family: int) -> Iterator[Lis
             if kind == _ERROR:
                 (number,) = struct.unpack_from("=i", answer, at + _HEAD.size)
                 raise OSError(-number, "the kernel does not tell of its sockets")
-            yield _told(answer, at + _HEAD.size)
+            each = _told(answer, at + _HEAD.size, ports)
+            if each is not None:
+                yield each
             at += length + 3 & ~3
 
 
-def _told(answer: bytes, at: int) -> Listener:
-    family, _, port, place, uid, inode = _TOLD.unpack_from(answer, at)
+def _told(answer: bytes, at: int, ports: Collection[int]) -> Listener | None:
+    family, _, port_bytes, place, uid, inode = _TOLD.unpack_from(answer, at)
+    port = int.from_bytes(port_bytes, "big")
+    if port not in ports:
+        return None
     address = ipaddress.ip_address(place if family == socket.AF_INET6 else place[:4])
-    return Listener(address=plain(address), port=int.from_bytes(port, "big"), uid=uid, inode=inode)
+    return Listener(address=plain(address), port=port, uid=uid, inode=inode)
 
 
-def by_files(protocol: Protocol) -> list[Listener]:
+def by_files(protocol: Protocol, ports: Collection[int]) -> list[Listener]:
     """The same, by the files of proc(5)."""
-    return [
-        each for name in (protocol.name, f"{protocol.name}6") for each in _of_file(name, protocol)
-    ]
+    found = [*_of_file(protocol.name, protocol), *_of_file(f"{protocol.name}6", protocol)]
+    return [each for each in found if each.port in ports]
 
 
 def _of_file(name: str, protocol: Protocol) -> Iterator[Listener]:

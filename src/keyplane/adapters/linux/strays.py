@@ -30,21 +30,20 @@ def find(state: StateRoot) -> Iterator[tuple[RunId, int]]:
 
 def below(folder: Path) -> Iterator[tuple[Path, int]]:
     """Each whose run directory stood below the folder, with that and its shim's pid."""
-    for place in Path("/proc").iterdir():
-        if place.name.isdecimal():
-            found = _held(int(place.name))
-            if found is not None and not found[1] and found[0].is_relative_to(folder):
-                yield found[0], int(place.name)
+    for pid in _running():
+        found = _held(pid)
+        if found is not None and not found[1] and found[0].is_relative_to(folder):
+            yield found[0], pid
 
 
 def shims(folder: Path) -> Iterator[int]:
     """Each shim of what is below the folder; one that begins, or runs a command once, has no lock."""
-    for place in Path("/proc").iterdir():
-        if place.name.isdecimal() and _is_shim(place):
-            held = _held(int(place.name))
-            where = _mark(place) if held is None else held[0]
+    for pid in _running():
+        if _is_shim(pid):
+            held = _held(pid)
+            where = _mark(pid) if held is None else held[0]
             if where is not None and where.is_relative_to(folder):
-                yield int(place.name)
+                yield pid
 
 
 def run_directory(pid: int) -> Path | None:
@@ -64,11 +63,10 @@ async def end(child: spawn.Child, timeout_s: float) -> bool:
 
 def _held(pid: int) -> tuple[Path, bool] | None:
     """The run directory whose lock a shim holds open, and whether it is there; None of others."""
-    place = Path(f"/proc/{pid}")
-    if not _is_shim(place):
+    if not _is_shim(pid):
         return None
     try:
-        for file in (place / "fd").iterdir():
+        for file in Path(f"/proc/{pid}/fd").iterdir():
             name = str(file.readlink())
             held = name.removesuffix(_REMOVED)
             if held.endswith(_LOCK):
@@ -78,17 +76,28 @@ def _held(pid: int) -> tuple[Path, bool] | None:
     return None
 
 
-def _is_shim(place: Path) -> bool:
+def _running() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()]  # noqa: PTH208
+
+
+def _is_shim(pid: int) -> bool:
+    # By the least that it takes: an agent asks it of all that run, twice a minute.
     try:
-        return (place / "comm").read_bytes() == _COMM
+        comm = os.open(f"/proc/{pid}/comm", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
+    try:
+        return os.read(comm, len(_COMM) + 1) == _COMM
+    except OSError:
+        return False
+    finally:
+        os.close(comm)
 
 
-def _mark(place: Path) -> Path | None:
+def _mark(pid: int) -> Path | None:
     """What it was started for, by its environment."""
     try:
-        variables = (place / "environ").read_bytes().split(b"\0")
+        variables = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return None
     name = f"{leftovers.RUN_MARK}=".encode()

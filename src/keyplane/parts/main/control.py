@@ -233,13 +233,7 @@ async def _until_lost(state: StateDir) -> None:
         state.controller / "bus.seed",
         state.controller / "signing.key",
     )
-    lost = [unix_socket.until_removed(path) for path in needed]
-    tasks = [asyncio.create_task(each) for each in lost]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
+    await unix_socket.until_removed(*needed)
     log.error("the socket, the store's address or a key was removed")
 
 

@@ -98,7 +98,10 @@ async def _run(state: StateDir, machine: MachineName) -> None:
         spread=random.random,
     )
     task = asyncio.create_task(agent.run())
-    parted = asyncio.create_task(_until_parted(own))
+    parted = asyncio.create_task(
+        # The bus or the controller may know this machine by other keys than it has.
+        unix_socket.until_removed(own / "bus.seed", own / "controller.pub")
+    )
     asked = asyncio.create_task(agent_socket.serve(agent, own / agent_socket.NAME))
     told = asyncio.create_task(
         metrics_socket.serve(state.metrics_socket(f"agent-{machine}"), "agent", agent.measure)
@@ -118,14 +121,3 @@ async def _run(state: StateDir, machine: MachineName) -> None:
         await asyncio.gather(*jobs, return_exceptions=True)
         await bus.close()
         os.close(lock)
-
-
-async def _until_parted(own: Path) -> None:
-    """Return once the bus or the controller may know this machine by other keys than it has."""
-    waits = [unix_socket.until_removed(own / name) for name in ("bus.seed", "controller.pub")]
-    tasks = [asyncio.create_task(each) for each in waits]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()

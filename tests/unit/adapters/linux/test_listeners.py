@@ -126,9 +126,9 @@ async def test_an_answer_of_somebody_else_is_not_the_units_health(
         assert problem is not None
         assert f"port {free} answers, but is held by pid {os.getpid()} (" in problem
         target = f"http://{HOST}:{free}/" if health == "http" else f"{HOST}:{free}"
-        assert listeners.answers(target, (free,), None, ()) is not None
+        assert listeners.answers(target, (free,), None, lambda: ()) is not None
         # It is not judged what is no port of its entry.
-        assert listeners.answers(target, (free + 1,), None, ()) is None
+        assert listeners.answers(target, (free + 1,), None, lambda: ()) is None
 
 
 @pytest.mark.parametrize("words", [(), ("below",)])
@@ -155,12 +155,12 @@ def test_who_ends_while_he_is_looked_for_holds_nothing(monkeypatch: pytest.Monke
         patch.setattr(listeners, "_holders", lambda _: iter(()))
         assert "cannot be looked into" in str(listeners.foreign({TCP: (port,)}, HOST, ()))
         assert "cannot be looked into" in str(
-            listeners.answers(f"{HOST}:{port}", (port,), None, ())
+            listeners.answers(f"{HOST}:{port}", (port,), None, lambda: ())
         )
         patch.setattr(listeners, "_holders", ends)
         assert listeners.foreign({TCP: (port,)}, HOST, ()) is None
         server = socket.create_server((HOST, port))
-        assert listeners.answers(f"{HOST}:{port}", (port,), None, ()) is None
+        assert listeners.answers(f"{HOST}:{port}", (port,), None, lambda: ()) is None
 
 
 def test_what_listens_is_read_of_both_families() -> None:

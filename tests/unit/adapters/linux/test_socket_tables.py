@@ -4,24 +4,25 @@ import contextlib
 import ipaddress
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import pytest
 
 from keyplane.adapters.linux import socket_tables
 from keyplane.adapters.linux.socket_tables import TCP, UDP, Listener, Protocol
 
-Read = Callable[[Protocol], list[Listener]]
+Read = Callable[[Protocol, Collection[int]], list[Listener]]
+ALL = range(65_536)
 
 
 def often(read: Read) -> Read:
     """While others open and close sockets, a table that comes in pieces may lack one, or break off."""
 
-    def found(protocol: Protocol) -> list[Listener]:
+    def found(protocol: Protocol, ports: Collection[int]) -> list[Listener]:
         told: list[Listener] = []
         for _ in range(5):
             with contextlib.suppress(InterruptedError):
-                told += read(protocol)
+                told += read(protocol, ports)
         return told
 
     return found
@@ -68,11 +69,22 @@ def test_all_that_listen_are_told(read: Read) -> None:
         idle = expected(servers.pop())  # bound, and listens to nobody
         for server in servers:
             server.listen()
-        found = read(TCP)
+        found = read(TCP, ALL)
         assert [each for each in map(expected, servers) if each not in found] == []
         assert idle not in found
-        found = read(UDP)
+        found = read(UDP, ALL)
         assert [each for each in map(expected, receivers) if each not in found] == []
+
+
+@pytest.mark.parametrize("read", BOTH)
+def test_just_those_on_the_ports_are_told(read: Read) -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as other,
+    ):
+        found = read(TCP, {one.getsockname()[1]})
+        assert expected(one) in found
+        assert expected(other) not in found
 
 
 @pytest.mark.parametrize("read", BOTH)
@@ -82,7 +94,7 @@ def test_a_connection_is_no_listener(read: Read) -> None:
         socket.create_connection(server.getsockname()) as client,
         server.accept()[0] as accepted,
     ):
-        inodes = {each.inode for each in read(TCP)}
+        inodes = {each.inode for each in read(TCP, ALL)}
         assert os.fstat(server.fileno()).st_ino in inodes
         assert os.fstat(client.fileno()).st_ino not in inodes
         assert os.fstat(accepted.fileno()).st_ino not in inodes
@@ -94,7 +106,7 @@ def test_of_many_none_is_left_out(read: Read) -> None:
     with contextlib.ExitStack() as held:
         servers = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(400)]
         inodes = {os.fstat(each.fileno()).st_ino for each in servers}
-        assert inodes <= {each.inode for each in read(TCP)}
+        assert inodes <= {each.inode for each in read(TCP, ALL)}
 
 
 def test_a_kernel_that_has_no_sock_diag_is_read_by_its_files(
@@ -103,5 +115,5 @@ def test_a_kernel_that_has_no_sock_diag_is_read_by_its_files(
     monkeypatch.setattr(socket_tables, "_SOCK_DIAG", 31)  # a family that no kernel has
     with socket.create_server(("127.0.0.1", 0)) as server:
         with pytest.raises(OSError):  # which one, is the kernel's
-            socket_tables.by_netlink(TCP)
-        assert expected(server) in often(socket_tables.listening)(TCP)
+            socket_tables.by_netlink(TCP, ALL)
+        assert expected(server) in often(socket_tables.listening)(TCP, ALL)
