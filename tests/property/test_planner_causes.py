@@ -2,9 +2,10 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from keyplane.model.plan import Allocations, Dynamic, Entry, Plan, PlannedMachine, Unit
-from keyplane.planner.causes import Causes, Pair
+from keyplane.planner.causes import Pair, find, sort_out
 from tests.unit.rollout.values import digest, planned, unit
 
 WORDS = st.sampled_from(["a", "b"])
@@ -43,18 +44,35 @@ PLAIN = st.builds(
 KINDS = st.one_of(st.tuples(PLAIN, PLAIN), st.tuples(PLAIN, PLAIN), st.tuples(ENTRIES, ENTRIES))
 
 
-def plan(machine_key: str) -> Plan:
+def plan(machine_key: str, entries: dict[str, Entry]) -> Plan:
     return Plan(
         format="keyplane.plan/1",
         fleet="test",
         generation="g",
-        entries={},
+        entries=entries,
         allocations=Allocations(ports={}),
         edges=[],
         exports={},
         machines={"m": PlannedMachine(key=machine_key, address="a", rates={})},
         diagnostics=[],
     )
+
+
+Answers = tuple[dict[str, list[str]], dict[str, list[str]]]
+
+
+def found(pairs: list[Pair], machine_key: str, others: set[str]) -> Answers:
+    """Of these alone, with a new one before, and one between that did not move."""
+    same = planned().entry
+    old = {name: replace(was, key="old") for name, was, _ in pairs}
+    new = {name: replace(entry, key="new") for name, _, entry in pairs}
+    before = plan("a", {**old, "same": same})
+    after = plan(machine_key, {**new, "same": same, "come": same})
+    names = [name for name, _, _ in pairs]
+    half = len(names) // 2
+    moved, come, kept = sort_out(["come", *names[:half], "same", *names[half:]], before, after)
+    assert (moved.names, come, kept) == (names, ["come"], ["same"])
+    return find(moved, before, after, others)
 
 
 @settings(max_examples=150, deadline=None)
@@ -65,15 +83,14 @@ def plan(machine_key: str) -> Plan:
     WORDS,
 )
 def test_what_is_answered_for_many_is_answered_for_each(
-    kinds: list[tuple[Entry, Entry]], order: list[int], moved: set[str], machine_key: str
+    kinds: list[tuple[Entry, Entry]], order: list[int], others: set[str], machine_key: str
 ) -> None:
     """Whatever stands before and after it, also where the same kind comes again later."""
     pairs: list[Pair] = [
         (f"e{number}:main@m", *kinds[kind % len(kinds)]) for number, kind in enumerate(order)
     ]
-    before, after = plan("a"), plan(machine_key)
-    units, why = Causes(before, after, moved).of(pairs)
+    units, why = found(pairs, machine_key, others)
     assert [*units] == [*why] == [name for name, _, _ in pairs]
     for pair in pairs:
-        alone = Causes(before, after, moved).of([pair])
+        alone = found([pair], machine_key, others)
         assert alone == ({pair[0]: units[pair[0]]}, {pair[0]: why[pair[0]]})

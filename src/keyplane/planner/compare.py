@@ -6,7 +6,7 @@ from itertools import filterfalse
 from keyplane.model.diagnostic import Diagnostic, Severity
 from keyplane.model.names import split_entry
 from keyplane.model.plan import Diff, Entry, Move, Plan, Retag
-from keyplane.planner.causes import Causes, Pair
+from keyplane.planner import causes
 from keyplane.planner.request import Digests
 
 _LIVE_FIELDS = (
@@ -40,30 +40,24 @@ def diff(
         others = _others(old, new, old_digests, new_digests)
     else:
         others = [name for name in names if before.get(name) is not after[name]]
-    come: list[str] = []
-    changed: list[Pair] = []
+    moved, come, same = causes.sort_out(others, old, new)
     reload: list[str] = []
     rewire: list[str] = []
-    for name in others:
-        was, entry = before.get(name), after[name]
-        if was is None:
-            come.append(name)
-        elif was.key != entry.key:
-            changed.append((name, was, entry))
-        elif _configs(was) != _configs(entry):
+    for name in same:
+        was, entry = before[name], after[name]
+        if _configs(was) != _configs(entry):
             reload.append(name)
         elif _live(was) != _live(entry):
             rewire.append(name)
-    moved = [name for name, _, _ in changed]
     gone: list[str] = []
     if len(before) > len(after) - len(come):
         gone = sorted(name for name in before if name not in after)
-    keyed = {*come, *moved, *gone}
-    units, why = Causes(old, new, keyed).of(changed)
-    touched = keyed.union(reload, rewire) if reload or rewire else keyed
+    units, why = causes.find(moved, old, new, [*come, *gone])
+    is_all = not (come or reload or rewire)
+    touched = units if is_all else {*units, *come, *reload, *rewire}
     return Diff(
-        deactivate=sorted([*gone, *moved]) if gone else moved,
-        activate=sorted([*come, *moved]) if come else [*moved],
+        deactivate=sorted([*gone, *moved.names]) if gone else moved.names,
+        activate=sorted([*come, *moved.names]) if come else [*moved.names],
         reload=reload,
         rewire=rewire,
         untouched=list(filterfalse(touched.__contains__, names)) if touched else names,
