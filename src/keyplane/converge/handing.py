@@ -30,21 +30,23 @@ def former_of(memory: UnitMemory | None, live: UnitLive, digest: Digest) -> Unit
 
 
 def take_back(draft: Draft, entry: EntryId, unit: UnitName, digest: Digest) -> None:
-    """The version that was to be taken over from is declared again: it is the unit, as it was."""
+    """The version that was to be taken over from is declared again: it is the unit, as it was.
+
+    Where it runs no more, what was to take over serves: it is taken over from in turn.
+    """
     memory = draft.unit_memory(entry, unit)
     if memory is None or memory.digest == digest:
         return
-    former = memory.former
-    if former is None or former.digest != digest:
+    former, live = memory.former, draft.unit_live(entry, unit)
+    if former is None or former.digest != digest or not _runs(live, digest):
         return
     draft.remember(entry, unit, former)
-    live = draft.unit_live(entry, unit)
     draft.set_unit(
         entry,
         unit,
         replace(
             live,
-            of=digest if _runs(live, digest) else None,
+            of=digest,
             since_ms=draft.now - processes.LONG_RUN_MS,
             probe_ms=draft.now,
             failures=0,

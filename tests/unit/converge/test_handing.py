@@ -107,6 +107,34 @@ def test_what_it_was_is_declared_again_and_was_never_away(world: World) -> None:
     assert world.report().units[SERVER].restarts == 1  # its own end counts as before
 
 
+@pytest.mark.parametrize("ended", ["with the agent", "by itself", "long ago"])
+def test_what_it_was_and_runs_no_more_is_declared_again(world: World, ended: str) -> None:
+    """What was to take over serves until that is well once more."""
+    ill(world)
+    world.offer(one(version("2"), "other"))
+    first = next(key for key in world.host.processes.runs if key[2] == digest("unit 1"))
+    if ended != "by itself":
+        well(world)
+        while not any(isinstance(each, effects.StopProcess) for each in world.effects):
+            world.clock.advance(100)
+            world.inbox.append(events.Ticked(at_ms=world.now))
+            while world.inbox:
+                for effect in world.step(world.inbox.popleft()):
+                    if not isinstance(effect, effects.StopProcess):
+                        world.perform(effect)
+    world.host.processes.end(*first[:2], digest=first[2], code=0)
+    if ended != "by itself":
+        world.boot()
+    world.run(60_000 if ended == "long ago" else 0)
+    assert running(world) == both("2")
+    well(world)
+    world.forget()
+    world.offer(one(version("1")))
+    assert world.acts == [("start", f"{WEB}/server"), ("stop", f"{WEB}/server")]
+    assert running(world) == both("1")
+    assert world.report().state is EntryState.HEALTHY
+
+
 def test_of_three_versions_the_one_that_was_well_stays_until_the_last_is(world: World) -> None:
     ill(world)
     world.offer(one(version("2"), "2"))
