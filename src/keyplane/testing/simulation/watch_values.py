@@ -9,10 +9,11 @@ from keyplane.converge.reaction_state import ReactionState, State, Unit
 from keyplane.model.fleet import Rates
 from keyplane.model.module import ReactionKind
 from keyplane.model.names import EntryId, MachineName, UnitName
+from keyplane.parts.agent import VALUES_SAVED_S
 from keyplane.testing.simulation.readings import VARIABLE
 
-SLACK_S = 0.1
-"""Between what is decided and what is written of it."""
+SLACK_S = 0.1 + VALUES_SAVED_S
+"""Between what is decided and what is written of it: of a restart that is withdrawn so late."""
 
 UnitKey = tuple[MachineName, EntryId, UnitName]
 
