@@ -285,6 +285,8 @@ class MachineWatch:
             return  # that one serves: this one was overtaken before it did
         if not others and watch_declared.took_ports_round(known.current, known.ledger, entry):
             return  # each of them would wait for the others
+        if self.values.is_in_want(machine, entry, unit):
+            return  # neither of them is to run
         if watch_declared.keeps(known.current, key) and self.values.is_due(machine, entry, unit):
             return  # it has taken over, and is started anew for a value
         if not any(

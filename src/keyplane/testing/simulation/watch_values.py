@@ -95,22 +95,28 @@ class ValuesWatch:
 
     def is_due(self, machine: MachineName, entry: EntryId, unit: UnitName) -> bool:
         """Whether what runs of a unit is stopped for its values; what is wrong with that is noted."""
-        seen = self._units.get((machine, entry, unit))
-        if seen is None:
-            return False
-        what = f"{entry}/{unit} on {machine}"
-        if seen.engine.state is ReactionState.STOPPED:
-            sources = {s for v in seen.engine.values.values() for s in v.contract.sources}
-            if not sources & self._missing:
-                self.fault("no unit is stopped but on its provider's word", what)
+        if self.is_in_want(machine, entry, unit):
             return True
-        if seen.ran_under == seen.engine.turn:
+        seen = self._units.get((machine, entry, unit))
+        if seen is None or seen.ran_under == seen.engine.turn:
             return False
         value = seen.engine.values.get(VARIABLE)
         if (
             value is not None
             and value.contract.reaction is ReactionKind.RESTART
+            and value.runs is not None  # else one that was declared anew, and runs with what it had
             and value.runs == seen.env.get(VARIABLE)
         ):
-            self.fault("no unit is restarted without a fresh value", what)
+            self.fault("no unit is restarted without a fresh value", f"{entry}/{unit} on {machine}")
+        return True
+
+    def is_in_want(self, machine: MachineName, entry: EntryId, unit: UnitName) -> bool:
+        """Whether all that runs of a unit is stopped for want of a value; is that wrong, it is noted."""
+        seen = self._units.get((machine, entry, unit))
+        if seen is None or seen.engine.state is not ReactionState.STOPPED:
+            return False
+        sources = {s for v in seen.engine.values.values() for s in v.contract.sources}
+        if not sources & self._missing:
+            what = f"{entry}/{unit} on {machine}"
+            self.fault("no unit is stopped but on its provider's word", what)
         return True
