@@ -19,7 +19,7 @@ def evaluator() -> Iterator[None]:
     loaders.RUNNER.close()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("path", INPUTS, ids=lambda path: path.name)
 def test_an_input_is_planned_without_trouble(path: Path) -> None:
     loaders.run(path.read_bytes())

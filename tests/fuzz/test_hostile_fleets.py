@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
 MEMORY_MAX = 2 << 30
 """Of addresses, for documents of up to 64 MiB; most take a tenth."""
-TIME_MAX_S = 270
+TIME_MAX_S = 90
 """On a machine that has other things to do; on an idle one the slowest takes ten seconds."""
 
 

@@ -30,7 +30,7 @@ def test_an_automaton_finds_what_python_finds(
     assert automaton.search(text) == (re.search(flags + pattern, text) is not None)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(10)
 @pytest.mark.parametrize(
     ("pattern", "text", "found"),
     [

@@ -240,7 +240,7 @@ def test_what_became_of_an_entry_is_said_plainly() -> None:
     assert moves("nope", fleet=FLEET) is None
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(20)
 @pytest.mark.parametrize(("length", "slots"), [(31, 2), (200, 1)])
 def test_sources_behind_any_number_of_exports_are_looked_for_in_bounded_time(
     length: int, slots: int

@@ -57,7 +57,7 @@ def test_long_values_on_many_machines_are_too_much_for_a_role() -> None:
     assert made.entries["app:main@m7"].listens == {"l": 20000}
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(20)
 def test_exports_that_double_thirty_times_are_read_once_each() -> None:
     made = f.plan_of(*chain(31, slots=2))
     assert "wrong-type" in {row.code for row in made.diagnostics}
